@@ -35,7 +35,7 @@ _SURE = 0.05
 _GOOD_FROM = 0.5
 _FEWEST_OF_A_MODEL = 5
 _FEW = 30
-"""Minimum number of good labels, and of bad labels. With fewer labels, intervals are too wide to rely on."""
+"""Minimum number of labels with each verdict (good, bad). With fewer labels, intervals are too wide to rely on."""
 _VERSION = re.compile(
     r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|\d\d-(?:\d{4}|\d\d)|latest|preview|exp|free|extended|v\d+:\d+|v0\.\d+|\d+b)){1,3}$"
 )
@@ -62,7 +62,7 @@ class Preference:
     own: int
     others: int
     size: float
-    """Excess of the judge's pass rate over people's pass rate, for the judge's own model, minus this excess for other answers."""
+    """Judge's pass rate minus people's, for answers by the judge's own model, minus the same difference for other answers."""
     interval: Interval
     p: float
 
@@ -80,7 +80,7 @@ class Trust:
     corrected: Estimate | None
     """Estimate of the true share of bad turns, corrected for the judge's error rates (Rogan and Gladen)."""
     preference: Preference | None
-    """None if the judge's model is unknown, or if too few labeled answers are by that model or by other models."""
+    """None if the judge's model is unknown, or if that model or the other models have too few labeled answers."""
     predicted: Estimate | None
     """Estimate of the true share of bad turns, from human labels and all turns' scores (PPI++)."""
 
@@ -121,7 +121,7 @@ def read_labels(path: str) -> list[Label]:
 
 
 def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
-    """Return the labels, except labels for repeated inputs. Remove the file names that the web UI adds to turn IDs.
+    """Return the labels whose input isn't repeated. Remove the file names that the web UI adds to turn IDs.
 
     Print the numbers of labels that have a repeated input, contradict another label, or don't match a score.
     """

@@ -22,13 +22,13 @@ from ..evaluation.redaction import Redactor
 from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
 
 RECURS = 3
-"""Minimum number of conversations with a pattern before a setting is suggested. A turn without conversation ID counts as one."""
+"""Minimum number of conversations with a pattern to suggest a setting. A turn without a conversation ID is its own conversation."""
 LISTED = 10
 _LONGEST = 200
 _WIDTH = 50
 _DIGITS = re.compile(r"[0-9]+")
 _PLAIN_NUMBER = re.compile(r"\D?[ \u00a0]?(?:#+(?:[.,]#*)?|#{1,3}(?:[.,' \u00a0]###)+(?:[.,]#+)?)[ \u00a0]?[^\w\s]?")
-"""Pattern for number formats such as ``#,###.##`` and ``##%``. A setting that ignores these would nearly disable the detector."""
+"""Pattern for number formats such as ``#,###.##`` and ``##%``. Settings that ignore formats would nearly disable the detector."""
 _CONTACTS = ("email", "phone", "iban", "bank_account")
 _BETWEEN_DIGITS = re.compile(r"[^0-9+]+")
 _INDEX = re.compile(r"\[[0-9]+\]")

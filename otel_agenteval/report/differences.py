@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 3
 _LEAST_BEFORE = 60.0
-"""Turns are read from at least this many seconds before the start of a change."""
+"""To explain a change, read turns from at least this many seconds before its start."""
 
 
 def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool = False) -> Differences:
@@ -89,7 +89,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """Compare two runs: failed turns for each metric that got worse, and all turns (key ``""``)."""
+    """Compare two runs: for each metric that got worse, the failed turns, and then all turns (key ``""``)."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []
@@ -134,7 +134,7 @@ def verdicts_in(row: VerdictRow, scores: Iterable[Score]) -> dict[str, VerdictRo
 
 
 def causes_of(comparison: Comparison, run: Run) -> list[str]:
-    """Return up to three findings about failed turns per metric that regressed."""
+    """For each metric that regressed, return up to three findings about its failed turns."""
     found: list[str] = []
     for series in {change.label: change.series for change in comparison.changes if change.verdict == "regression"}.values():
         rows = [

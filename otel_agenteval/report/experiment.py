@@ -27,7 +27,7 @@ class Trial(NamedTuple):
     case_id: str
     repetition: int
     scored: Sequence[tuple[Turn, Sequence[Score]]]
-    """The trial's turns in order, with their scores. If metrics evaluated the entire conversation, it is the last item."""
+    """The trial's turns in order, with their scores. If metrics evaluated the conversation, it follows as the last item."""
     error: str | None
     seconds: float
     reached_max_turns: bool = False

@@ -29,7 +29,7 @@ _LONGEST_TEXT = 1_000
 _MOST_OTHERS = 500
 _REDACTED = re.compile(r"\[[A-Z]+_\d+\]")
 _WHOLE = 0.9
-"""Maximum share of a mode's texts in its only topic. A larger topic isn't shown, because it describes the whole mode."""
+"""Maximum share of a failure mode's texts in its only topic. A larger topic isn't shown, because it describes the whole mode."""
 
 
 class ModeShare(NamedTuple):
@@ -50,7 +50,7 @@ class Topic:
     about: StoredTopic
     turns: int
     nearest: list[FailureText]
-    """Up to three turns, nearest to the topic's center first."""
+    """Up to three turns whose texts are nearest to the topic's center, nearest first."""
 
     @property
     def title(self) -> str:
@@ -60,7 +60,7 @@ class Topic:
 @dataclass(slots=True)
 class FailureMode:
     fault: Fault
-    """Fault of one turn in the mode. All turns in the mode have a fault with the same kind, step, and error."""
+    """Fault of one turn in the failure mode. The faults of all its turns have the same kind, step, and error."""
     parts: list[ModeShare]
     rate: float
     interval: Interval
