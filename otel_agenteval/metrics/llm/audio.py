@@ -1,8 +1,8 @@
 """The ``llm_`` metrics judge a turn's audio recordings, based on the sound or on transcripts.
 
 otel-agenteval can open a recording if the turn contains the file, or if the ``media`` configuration allows opening it. The judge then
-receives the sound (providers ``openai`` and ``gemini``) or, with ``media.transcriber.instead_of_sound``, only a transcript. Otherwise,
-it receives the HTTP address (provider ``gemini``) or, as text, the ID. Sound for other providers, and any other URL, is an error.
+receives the sound (providers ``openai`` and ``gemini``) or, with ``media.transcriber.instead_of_sound``, only a transcript. For other
+recordings, it receives the HTTP address (provider ``gemini``) or, if there is only an ID, the ID as text. Anything else is an error.
 
 The judge also reads the turn's reference ``transcript`` or, if unset, transcripts from the attachments or ``media.transcriber``. If
 the turn has no recording and no transcript, the score is skipped as ``missing:audio``.
