@@ -196,9 +196,9 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
     The value is 1 minus the root mean square of the traces' uncertainty. A trace's uncertainty is ``(1 + penalty) * weight * (1 -
-    confidence)``. Here, ``weight`` is the weight of the signal ``confidence``. The penalty is the sum of ``weight * (1 -
-    signal)`` over ``loop_detection``, ``tool_correctness``, and ``coherence``, ignoring missing signals. The value is limited to
-    0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has ``confidence``, the value is 1 (vacuous).
+    confidence)``, with the weight of ``confidence``. The penalty is the sum of ``weight * (1 - signal)`` over the other known
+    signals (``loop_detection``, ``tool_correctness``, and ``coherence``), each with its own weight. The value is limited to 0..1
+    and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has ``confidence``, the value is 1 (vacuous).
 
     If a trace's confidence is 1, low values of its other signals have no effect. To detect them, use ``code_agent_reliability``.
 

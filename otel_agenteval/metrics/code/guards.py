@@ -52,8 +52,8 @@ def code_repeated_tool_calls(
     """Check that the agent doesn't repeat a tool call that returns nothing new.
 
     Calls are equal if they have the same name, arguments, and outcome. The order of keys in the arguments doesn't matter, but
-    ``1``, ``1.0``, and ``"1"`` differ. The metric counts equal calls. If a call returns a different result than the previous time,
-    the count of this call restarts. If the agent makes a call that isn't equal to any earlier call, all counts restart.
+    ``1``, ``1.0``, and ``"1"`` differ. The metric counts equal calls. After a call that isn't equal to any earlier call, all counts
+    restart. If a call's result changes back to an earlier result (``up``, ``down``, ``up``), only the count of this call restarts.
 
     These calls don't count as repeated:
 

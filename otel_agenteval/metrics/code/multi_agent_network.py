@@ -311,7 +311,7 @@ def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweennes
     the value is 0 (vacuous).
 
     Parameters:
-        mode: With ``betweenness``, the metric compares the agents' betweenness centrality instead of the product. For example, if
+        mode: With ``betweenness``, the metric instead compares how many shortest paths lead through each agent. For example, if
             every agent sends messages to all others, ``heuristic`` counts every agent, and ``betweenness`` counts none.
 
     Detail: ``bottleneck_agents`` (names, in the order of the role table, followed by other agents).

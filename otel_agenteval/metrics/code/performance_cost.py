@@ -203,8 +203,8 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
 
     - A model's price is unknown. The bundled table has no prices for service tiers such as ``flex`` and ``priority``.
     - The turn has more than 1,000 model calls.
-    - Some successful calls have an input token count or a cost, but others have neither. If no call has one of these, but all calls
-      used the same model, the estimate uses the turn's token counts.
+    - Some successful calls have an input token count or a cost, but others have neither. If no call has an input token count or a
+      cost, but all calls used the same model, the estimate uses the turn's token counts.
 
     Parameters:
         include_tool_costs: If true, the cost of tool calls is added.

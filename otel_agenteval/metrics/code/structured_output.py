@@ -224,7 +224,7 @@ def code_is_sql(
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:SqlShapeEvaluator",), traits=("heavy",))
 def code_sql_shape(turn: Turn) -> Result:
-    """Check that the output resembles SQL, without a parser.
+    """Check without a parser that the output resembles SQL.
 
     To parse the SQL instead, use ``code_is_sql``. The output passes if all of these conditions are met:
 

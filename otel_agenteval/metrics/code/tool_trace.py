@@ -311,8 +311,8 @@ def code_tool_efficiency(
             also be equal.
         optimal_calls: If set, the value is only this number divided by the number of calls, at most 1.
 
-    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (for each tool, the number of repeated calls, including the
-    original calls).
+    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (for each tool with repeated calls, the number of these calls
+    and their original calls).
     """
     if not (calls := [call for call in turn.tool_calls or () if call.ran]):
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})
@@ -350,8 +350,8 @@ def code_tool_correctness(
 ) -> Result:
     """Share of the expected tool calls that the agent made.
 
-    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), and selects the pairs with
-    the highest total score. The value is this total divided by the number of expected calls. Additional calls don't lower
+    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), so that the total score of
+    all pairs is as high as possible. The value is this total divided by the number of expected calls. Additional calls don't lower
     the value. If no call is expected, the value is 1 if no tool was called, and otherwise 0. Tools that run another agent are
     ignored unless they are expected.
 
