@@ -52,7 +52,7 @@ class Hints:
     def __init__(self, configured: Collection[str]) -> None:
         self._waits_for_turn = True
         self._never: dict[str, Counter[str]] = {name: Counter() for name in configured}
-        """Maps a metric that was skipped on all turns so far to the number of turns per reason."""
+        """Maps each metric that was skipped on all turns so far to the reasons, with the number of turns per reason."""
         self._turns = 0
 
     def check_spans(self, received: int, may_hold_turn: Callable[[], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Group the configured metrics by scope (turn or conversation) and by whether they require a judge or embedder."""
+"""Group the configured metrics by scope (turn or conversation), and by whether a metric requires a judge or embedder."""
 
 from __future__ import annotations
 

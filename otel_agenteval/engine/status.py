@@ -136,7 +136,7 @@ class Status:
 _log = logging.getLogger("otel_agenteval")
 
 _LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck", "too_long")
-"""Reasons why a computed metric is dropped with its turn."""
+"""Reasons for dropping a turn, which also drops the scores of the turn's computed metrics."""
 
 
 class InternalErrors:
