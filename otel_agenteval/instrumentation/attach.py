@@ -248,7 +248,7 @@ CONFIG = {
     "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
     "turn": {"stitch_timeout": 0},
 }
-"""Configuration that rebuilds turns without scoring them. The code that captures the turns scores them itself."""
+"""Configuration that rebuilds turns without scoring. The code that captures turns scores the captured turns itself."""
 _FLUSH_SECONDS = 60.0
 
 

@@ -173,7 +173,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.shutdown()
 
     def _activate(self, span: Span) -> bool:
-        """Activate the processor at its first span. Return False if it is off, or if the provider has another active processor."""
+        """Activate this processor at its first span. Return False if evaluation is off, or another processor is already active."""
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
@@ -259,7 +259,7 @@ class RecordAllSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Return the other sampler's decision. If it drops a GenAI span or a child of a recorded span, return RECORD_ONLY."""
+        """Return the other sampler's decision, or RECORD_ONLY if that sampler drops a GenAI span or a child of a recorded span."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
         if found.decision is not Decision.DROP:
             return found
