@@ -377,7 +377,7 @@ class TurnScoring:
 
 
 class _Counting(Answers):
-    """Judge and embedder for a dry run. They record each request's size and cost, and raise an error instead of sending it."""
+    """Judge and embedder for a dry run. Instead of sending a request, they record its size and cost, and raise an error."""
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []
