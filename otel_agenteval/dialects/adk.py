@@ -30,7 +30,7 @@ _NOT_SPECIFIED = ('{"result": "<not specified>"}', '{"result":"<not specified>"}
 _RESPONSE_MODEL = re.compile(r'\{\s*"model_version"\s*:\s*"([^"\\]{1,200})"')
 _AGENT_RUN = re.compile(r"agent_run \[(.*)\]$")
 _COLLECTIONS = frozenset(("endpoints", "locations", "models", "projects", "publishers", "tunedModels"))
-"""First segments of Google's resource names. If a model name has another first segment, this segment is a LiteLLM provider."""
+"""First segments of Google's resource names (``models/…``). Any other first segment of a model name is a LiteLLM provider."""
 _LONGEST_FAILURE = 16_384
 _EXECUTE, _MERGED = "execute_tool ", "execute_tool (merged)"
 

@@ -156,7 +156,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """Return the answer in an agent's or a pipeline's output. If several components answer, return the last component's answer."""
+    """Return the answer of an agent or of a pipeline's last component. If there is no answer, return the only text, or None."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):

@@ -308,7 +308,7 @@ def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | N
 
 
 def _read_both(body: Mapping[str, Any], step: Step) -> None:
-    """Read a log record with all messages of a span, written by AWS's OpenTelemetry distribution."""
+    """Read a log record that AWS's OpenTelemetry distribution writes with all messages of a span."""
     inputs, outputs = (_messages_of(body.get(name), role) for name, role in (("input", "user"), ("output", "assistant")))
     if step.role == TOOL:
         step.tool_arguments = inputs[-1]["content"] if inputs and step.tool_arguments is None else step.tool_arguments

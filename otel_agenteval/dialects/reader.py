@@ -197,7 +197,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a span's role, ``unknown`` for a GenAI span that doesn't show its role yet, or None if it isn't about GenAI."""
+    """Return a span's role. If a GenAI span doesn't show its role yet, return ``unknown``. For other spans, return None."""
     # Fast path on the agent's thread: the convention's attributes show the role of most spans.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")

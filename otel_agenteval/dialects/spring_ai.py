@@ -35,7 +35,7 @@ _RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role that a span's kind indicates, or None. A vector store request is a retrieval only if it is a query."""
+    """Return the role that a span's kind indicates, or None. Of the vector store requests, only queries are retrievals."""
     kind = attributes.get("spring.ai.kind")
     if kind.__class__ is not str:
         return None

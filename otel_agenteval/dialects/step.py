@@ -90,7 +90,7 @@ class Step:
     system: Any = None
     tool_definitions: Any = None
     input_value: Any = None
-    """Input of a span with any role, if the dialect can't identify messages."""
+    """Input in which the dialect can't identify messages. A span with any role can have this input."""
     output_value: Any = None
     final_result: Any = None
     """Agent's final result, if the messages don't contain this result."""
@@ -111,7 +111,7 @@ class Step:
     thread: str | None = None
     """ID that connects a turn's traces if each message is a separate trace. Later turns of the thread have the same ID."""
     begins: bool = False
-    """True for the message that begins a turn of the thread."""
+    """True for a message's span that begins a turn in the thread."""
     handoff_to: str | None = None
     query: Any = None
     documents: list[Document] | None = None

@@ -145,6 +145,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Return a role and the rest of ``stem``, which :func:`event_in` returns. The stem's last word takes precedence."""
+    """Return a role and the rest of ``stem``, which :func:`event_in` returns. In ``agent.tool``, the last word takes precedence."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest
