@@ -48,13 +48,13 @@ Role = Literal["read", "label"]
 _BEGINNING = 240
 _MOST_VALUES = 200
 _CANDIDATES = 1_000
-"""Number of latest turns. The next turn to label is one of these turns."""
+"""Number of latest turns from which the next turn to label is chosen."""
 _FAILED_AT_ONCE = 100
-"""Number of failed turns that are read at a time. The first batch usually provides enough test cases."""
+"""Number of failed turns to read at a time. The first batch usually provides enough test cases."""
 _LOW = 0.1
 """If less than this share of a judge budget remains, the page shows a warning."""
 _WITHOUT_TEXTS = {"turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "llm_calls", "references"}
-"""Fields of a turn from a file of scores, which doesn't contain the turn's texts."""
+"""Fields of a turn that a file of scores contains. Such a file doesn't contain the turn's texts."""
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 
 
@@ -62,7 +62,7 @@ _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "ver
 class Reader:
     role: Role = "label"
     tenant: str | None = None
-    """Tenant whose turns the user can see, or None if the user can see all turns."""
+    """Tenant whose turns the user can see. None if the user can see the turns of all tenants."""
     name: str = "someone"
 
 
@@ -94,8 +94,8 @@ class FileResponse(NamedTuple):
 class Api:
     """Handlers of the API routes in :data:`.routes.ROUTES`.
 
-    ``status`` returns the sidecar's status, and is None without a sidecar. ``outcomes`` returns a turn's outcomes from a running
-    engine. ``parameters`` returns a metric's configured parameters.
+    ``status`` returns the sidecar's status. Without a sidecar, ``status`` is None. ``outcomes`` returns a turn's outcomes from a
+    running engine. ``parameters`` returns a metric's configured parameters.
     """
 
     path: str
@@ -229,7 +229,7 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return the next call's ``since``, and the turns stored or scored after ``since``. If it is None, return no turns."""
+        """Return the next call's ``since``, and the turns stored or scored after ``since``. Without ``since``, return no turns."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -464,7 +464,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return an unlabeled turn's ID (or None), and the number of labeled turns. Repeated requests get the same random turn."""
+        """Return an unlabeled turn's ID (or None), and the number of labeled turns. A repeated request gets the same turn."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
@@ -573,7 +573,7 @@ def _text_of(cursor: Cursor | None) -> str | None:
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
-    """Return a mapping from path to compact JSON, for non-text values in evidence. Evidence positions refer to this JSON."""
+    """For values in evidence that aren't text, map paths to compact JSON. The positions in the evidence refer to this JSON."""
     places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
     values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
@@ -639,7 +639,7 @@ def _cost(cell: SumCell) -> dict[str, Any]:
 def _of_sums(
     cells: Mapping[tuple[str | None, str], SumCell], before: str, after: str, facts: Mapping[str, Mapping[str, Any]]
 ) -> list[Compared]:
-    """Compare two groups' scores through precomputed sums. Reading all scores would take too long."""
+    """Compare two groups' scores from precomputed sums, because reading all scores would take too long."""
     found: dict[str, Difference] = {}
     for (group, metric), cell in cells.items():
         other = cells.get((after, metric)) if group == before else None

@@ -40,7 +40,7 @@ class Route:
     body: Mapping[str, Mapping[str, Any]] | None = None
     """Keys of the request body, each with its JSON Schema."""
     gives: tuple[str, ...] = ()
-    """Keys of the response body, or media types of the response."""
+    """Keys of a JSON response's body. For other responses, the possible media types."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
