@@ -101,7 +101,7 @@ def _most_failed(args: argparse.Namespace, config: Config) -> Mapping[str, Seque
 
 
 def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
-    """Return a mapping from metric to one row per verdict on a recorded turn. The key ``""`` contains one row per turn."""
+    """Map each metric to one row per verdict on a recorded turn, and the key ``""`` to one row per recorded turn."""
     evaluation = Evaluation(config, ",".join(args.metric) or None)
     work = _facts_reader(config, evaluation)
     found: dict[str, list[VerdictRow]] = {"": []}
@@ -120,7 +120,7 @@ def _facts_reader(config: Config, evaluation: Evaluation | None, names: Iterable
 def _facts(
     evaluation: Evaluation | None, attributes: Sequence[str], redacted: Sequence[str], turns: Iterable[tuple[Key, Turn]]
 ) -> Iterator[tuple[Key, dict[str, VerdictRow]]]:
-    """Yield each turn's row (key ``""``) and, with ``evaluation``, one per verdict (key: metric). Can run in other processes."""
+    """Yield each turn's row (key ``""``) and, with ``evaluation``, a row per verdict (key: metric). Can run in other processes."""
     scored = evaluation.scores(turns) if evaluation is not None else (((0, key), turn, ()) for key, turn in turns)
     for key, turn, scores in scored:
         row = facts_row(named_publicly(turn, redacted), attributes)

@@ -86,7 +86,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
 def open_models(
     config: Config, metrics: Sequence[BoundMetric], *, has_columns: bool = False
 ) -> tuple[Judge | JudgeGroup | None, Embedder | InProcessEmbedder | None, CommandBudget]:
-    """Return the judge, the embedder, and the budget. Warn about metrics that lack a model or a required parameter."""
+    """Return the judge, the embedder, and the budget. Warn about metrics without the model or parameter that they require."""
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
         names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind and not metric.missing)
@@ -111,7 +111,7 @@ def warn_of_unread_columns(columns: set[str], cases: CaseMetrics, metrics: Seque
 
 
 def warn_of_new_budget(budget: CommandBudget) -> None:
-    """Print a note if the budget doesn't include other runs' spending."""
+    """Print a note if the budget has limits that count only this run's spending."""
     if budget.is_limited and not budget.lasts:
         how = "To share it with other processes and runs, set judge.queue to {backend: sqlite, path: FILE}"
         print(f"judge.budget counts only this run. {how}", file=sys.stderr)
@@ -163,9 +163,9 @@ def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[B
 class Evaluated(NamedTuple):
     about: About
     texts: Sequence[str]
-    """The turn's text for each output."""
+    """The turn as text, in the format of each output."""
     scored: Sequence[tuple[Score, str]]
-    """The turn's scores, each with a hash of the metric's parameters. Only errors, unless an output needs all scores."""
+    """The turn's scores, each with a hash of the metric's parameters. If no output needs all scores, only scores with an error."""
     facts: Mapping[str, FactValue]
     """The turn's properties. Empty unless the run is compared with a baseline."""
 
@@ -181,7 +181,7 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Evaluation of recorded turns. A pickled copy in another process lacks judge and embedder. ``with_scores`` adds all scores to
+    """Evaluation of recorded turns. A pickled copy in another process has no judge or embedder. ``with_scores`` adds all scores to
     the results, ``with_content`` adds the beginnings of a failed turn's input and output, and ``with_facts`` adds the turn's
     properties. By default, ``cases`` contains the cases in ``references.dataset``.
     """
@@ -244,7 +244,7 @@ class Evaluation:
         return begin(turn, metrics, references, judge=self._judge, embedder=self._embedder, redact=redact, cases=self._cases)
 
     def _finished(self, begun: Iterable[tuple[Key, Turn, Callable[[], list[Score]]]]) -> Iterator[tuple[Key, Turn, list[Score]]]:
-        """Yield the turns with their scores, in the order of ``begun``. Model calls are concurrent."""
+        """Yield the turns with their scores, in the order of ``begun``. If any metric calls a model, score turns concurrently."""
         if not self.asks:
             for key, turn, finish in begun:
                 yield key, turn, finish()
@@ -265,7 +265,7 @@ class Evaluation:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def render(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
-        """Return a turn's redacted result, with the turn's text for each output."""
+        """Return a turn's redacted result, with the turn as text in the format of each output."""
         kinds = self._config.privacy.redact
         public = named_publicly(turn, kinds)
         about = About.of(public)  # the references have already set its case
@@ -308,7 +308,7 @@ def _copy(
 
 
 def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
-    """Return metrics whose regressions fail the run, in addition to gates. If a metric can't regress, raise ConfigError."""
+    """Return the metrics, besides gates, whose regressions fail the run. If a metric can't regress, raise ConfigError."""
     if args.allow_unevaluated and not args.gate:
         raise ConfigError("--allow-unevaluated: requires --gate")
     if args.fail_on_regression is None:
@@ -329,7 +329,7 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
 
 
 def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric], baseline: Run | None, watch: set[str]) -> Report:
-    """Create the report on a run. Gates without a verdict are failures unless ``--allow-unevaluated`` is set."""
+    """Create the report on a run. By default, gates without a verdict fail the run. ``--allow-unevaluated`` allows them."""
     comparison = None
     if baseline is not None:
         comparison = compare(baseline, run, Path(args.baseline).name, watch)
@@ -348,7 +348,7 @@ _WITH_COMPARISON = frozenset(("table", "markdown", "html"))
 
 
 def gated(args: argparse.Namespace, report: Report, formats: Sequence[str]) -> int:
-    """Print why ``--gate`` failed, and return the exit code. Also print the baseline comparison, unless a report contains it."""
+    """Print why ``--gate`` failed, and return the exit code. If no report contains the baseline comparison, print it, too."""
     if report.comparison is not None and _WITH_COMPARISON.isdisjoint(formats):
         print(escaped(render_comparison(report.comparison), LINES), end="", file=sys.stderr)
     if not args.gate or not report.failures:

@@ -166,7 +166,7 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
 
 
 def _versions(paths: Sequence[str | Path]) -> list[str]:
-    """Return a version name for each path: the file name or, if two files have the same name, the full path."""
+    """Return a version name for each path: the file's name or, if two files have the same name, the path."""
     names = [Path(path).name for path in paths]
     return [str(path) if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
 

@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 class _Found(NamedTuple):
     turn_id: str
     outcomes: dict[str, str] | None
-    """Mapping from metric to result, or None for an unknown turn."""
+    """Mapping from metric to result. None if the turn is unknown."""
     scores: list[dict[str, Any]]
     """The turn's scores from the store, with evidence."""
     cost: dict[str, Any]
@@ -100,7 +100,7 @@ class _Found(NamedTuple):
     start: str = ""
     """Start time of the turn, as shown in the first line. Empty if unknown."""
     facts: Sequence[str] = ()
-    """The turn's version, attributes, and properties that a failure can't change. Empty unless a store was read."""
+    """The turn's version, attributes, and properties that a failure can't change. Empty if the results are from a sidecar."""
 
 
 def _print_results(found: _Found, advice: str) -> None:

@@ -180,12 +180,12 @@ _CALLS_PER_PROCESS = 50
 
 
 def processes_for(config: Config, cores: int) -> int:
-    """Return the default number of processes: one per 50 concurrent judge calls, but at most ``cores`` and the lowest limit."""
+    """Return the default number of processes: one per 50 concurrent judge calls, limited by ``cores`` and the lowest limit."""
     return max(1, min(cores, config.judge.max_concurrency // _CALLS_PER_PROCESS, *_limits_of(config).values()))
 
 
 def share_of(config: Config, number: int, count: int) -> Config:
-    """Divide the configured limits by ``count``, and return one process's configuration. If a share is 0, raise ConfigError."""
+    """Return process ``number``'s configuration, with its share of each limit. If a limit is below ``count``, raise ConfigError."""
     for path, limit in _limits_of(config).items():
         if limit < count:
             name = ".".join(path)
