@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str, str], bool]) -> tuple[DetectorReport, int]:
-    """Return the report on alarms, and the exit code of :func:`report_reading`. Measurements such as latency aren't counted."""
+    """Count alarms, but no measurements such as latency. Return the report, and the exit code of :func:`report_reading`."""
     known = frozenset((*group_of("default"), *PATTERN_OF))
     detectors = [one for one in select_metrics(config) if one.metric.name in known and one.metric.unit == "1"]
     if not detectors:
@@ -134,7 +134,7 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
 
 
 def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:
-    """Return a mapping from (turn, metric) to True if a label confirms the alarm, or False. ``configured`` can be missing."""
+    """Map (turn, metric) to True if a label confirms the alarm, otherwise to False. The file ``configured`` can be missing."""
     if given is not None and not Path(given).exists():
         raise ConfigError(f"--labels: {given}: file not found")
     found: dict[tuple[str, str], bool] = {}

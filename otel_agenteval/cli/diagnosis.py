@@ -161,12 +161,12 @@ LIBRARIES = {
     "groq": "openinference-instrumentation-groq", "autogen-agentchat": "openinference-instrumentation-autogen-agentchat",
     "boto3": "openinference-instrumentation-bedrock", "ollama": "opentelemetry-instrumentation-ollama", "cohere": "opentelemetry-instrumentation-cohere",
 }  # fmt: skip
-"""Mapping from agent frameworks and model SDKs that don't create spans themselves to their instrumentation package."""
+"""Instrumentation package for each agent framework or model SDK that doesn't create spans itself."""
 _WRAPPERS = (
     "langchain-core", "llama-index-core", "openai-agents", "dspy", "smolagents", "agno", "autogen-agentchat", "pydantic-ai-slim", "google-adk",
     "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm",
 )  # fmt: skip
-"""Frameworks whose instrumentation also records model SDK calls. The instrumentation for crewai doesn't record these calls."""
+"""Frameworks whose instrumentation also records calls to model SDKs. (The instrumentation for crewai, for example, doesn't.)"""
 _SDKS = frozenset(("openai", "anthropic", "google-genai", "mistralai", "groq", "boto3", "ollama", "cohere"))
 _GENAI_NAME = re.compile(r"^openinference-|genai")
 _GENAI_LIBRARIES = frozenset((

@@ -45,7 +45,7 @@ from .scoring import Evaluation, close_models, results_of, warn_of_new_budget
 _PAGE = 100
 """Number of turns to read from the store at a time."""
 _MOST_SPLIT = 20
-"""Maximum number of failure modes to split into topics. The most frequent failure modes are split."""
+"""Number of failure modes, most frequent first, to split into topics."""
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --cases: add reference data, such as ground_truth, from this file of turn labels",
     )  # fmt: skip
     parser.add_argument(
-        "--describe", action="store_true", help="let the configured judge name and describe new topics, within its budget"
+        "--describe", action="store_true", help="let the judge name topics that have no description, within its budget"
     )
 
 
@@ -164,7 +164,7 @@ def _read_turns(
     evaluation: Evaluation, redacted: Sequence[str], mode: str | None, parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]], turns: Iterable[tuple[Key, Turn]],
 ) -> Iterator[tuple[Key, _RecordedTurn]]:  # fmt: skip
-    """Yield evaluated turns. Turns with the failure ``mode`` also get a dataset case. This function can run in other processes."""
+    """Yield evaluated turns. Turns with the failure ``mode`` also get a dataset case. Can run in other processes."""
     for key, turn, scores in evaluation.scores(turns):
         at = turn.start.timestamp() if turn.start is not None else 0.0
         fault = failure_of(turn, scores, redacted)

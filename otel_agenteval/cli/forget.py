@@ -108,7 +108,7 @@ def _with_queue_of_sidecar(config: Config) -> Config:
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
-    """Delete the waiting jobs of matching turns, and return their number. Lease all jobs to find matches, and return the rest."""
+    """Delete the waiting jobs of matching turns, and return their number. Claim all jobs to check them, and requeue the others."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
     from ..judging.queues.redis_server import unreachable

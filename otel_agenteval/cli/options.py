@@ -162,7 +162,7 @@ def add_turn_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def config_of_sources(args: argparse.Namespace) -> Config:
-    """Load the configuration. Raise ConfigError if store options are combined with files, or if neither is given or configured."""
+    """Load the configuration. If there are files and store options, or neither files nor a store, raise ConfigError."""
     if args.files and (args.store or args.since or args.until or args.agent or args.service):
         raise ConfigError("FILE: can't be combined with --store, --since, --until, --agent, or --service")
     config = load_config(args.config)
