@@ -66,7 +66,7 @@ class Chooser:
 
     def reset(self) -> None:
         self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
-        """Judging probabilities of recent turns, by turn ID and then by metric key. A turn's later revisions reuse them."""
+        """Judging probabilities of recent turns, by turn ID and then by metric key. Later revisions reuse these probabilities."""
 
     def position(self, scored: ScoredTurn) -> float:
         turn = scored.turn

@@ -311,7 +311,7 @@ class Dispatcher:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Collect new jobs and acknowledgments, and write them to the queue when the block ends. Called on the worker thread."""
+        """Collect new jobs and acknowledgments, and write both to the queue when the block ends. Called on the worker thread."""
         self._gathered_jobs, self._gathered_done = [], []
         try:
             yield

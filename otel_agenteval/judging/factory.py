@@ -34,7 +34,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""Maximum number of lease durations for which a process extends a job's lease. Higher if judge calls can take longer."""
+"""A process extends a job's lease for at most this many lease durations or two judge call deadlines, whichever is longer."""
 
 _log = logging.getLogger("otel_agenteval")
 

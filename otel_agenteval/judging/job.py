@@ -70,7 +70,7 @@ class InnerOutcome:
     """Score of the composite's inner metric, or a skipped score with the reason why the metric wasn't evaluated."""
     chance: Chance
     cost_usd: float | None = None
-    """Cost of the judge calls. None if the cost is unknown, or if it is reported with the metric's own exported score."""
+    """Cost of the judge calls. None if the cost is unknown, or if the metric's own exported score reports the cost."""
 
     def to_dict(self) -> dict[str, Any]:
         return {"score": self.score.to_dict(), "chance": list(self.chance), "cost_usd": self.cost_usd}
@@ -130,7 +130,7 @@ class Payload:
 
     @property
     def waits(self) -> Iterator[Waiting]:
-        """Yield the job's metric and all metrics that wait for this job, except composites."""
+        """Yield the job's metric, and all metrics (but not composites) that wait for this job."""
         yield Waiting(self.key, self.metric, self.chance)
         yield from flattened(self.then)
         yield from flattened(self.gathering.next if self.gathering is not None else ())

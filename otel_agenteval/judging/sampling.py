@@ -52,7 +52,7 @@ class Chance(NamedTuple):
 
     probability: float
     by: str
-    """``rule``, ``quota``, ``rate``, or, in a cascade, the name of the metric that is judged first."""
+    """``rule`` (``always_if``), ``quota`` (``min_per_hour``), ``rate``, or the name of the metric that ``cascade`` judges first."""
 
 
 class Cascade(NamedTuple):

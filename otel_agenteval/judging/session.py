@@ -60,7 +60,7 @@ class Models:
         return (self.judge if metric.metric.kind == "llm" else self.embedder) is not None
 
     def server_of(self, metric: BoundMetric, agent: str) -> str:
-        """Return a key for the metric's server: the metric's kind plus, unless the server is the default, its address."""
+        """Return a key for the metric's server: the metric's kind and, if the server isn't the default server, the address."""
         kind = metric.metric.kind
         other = self.judge.server_of(metric.metric.name, agent) if kind == "llm" and self.judge is not None else ""
         return f"{kind} {other}" if other else kind

@@ -43,7 +43,7 @@ class Drift:
     interval: Interval
     """95 % confidence interval of the mean change per case. A positive change means higher scores."""
     p: float
-    """p-value with Holm correction for the number of families. For all families together, the uncorrected p-value."""
+    """p-value with Holm correction for the number of families. The p-value for all families together isn't corrected."""
     flipped: int
     """Number of cases whose level (bad, middling, or good) differs between the old and the new score."""
     least: float

@@ -32,7 +32,7 @@ __all__ = [
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
 ) -> Judge | JudgeGroup | None:
-    """Return the configured judge or judge group, or None. For an invalid option, raise a ConfigError with its name and line."""
+    """Return the configured judge or judge group, or None. If an option is invalid, raise a ConfigError with its name and line."""
     options = config.judge
     if not _is_configured(config, "judge", options):
         return None
@@ -68,7 +68,7 @@ def judge_from(
 
 
 def _another_judge(config: Config, name: str, main: Judge, servers: dict[str, Judge], shared: Mapping[str, Any]) -> Judge:
-    """Return a judge for another model: ``MODEL`` on the server of ``main``, or ``SERVER/MODEL`` on one of ``judge.servers``."""
+    """Return the judge ``name``: ``MODEL`` (on the server of ``main``) or ``SERVER/MODEL`` (on one of ``judge.servers``)."""
     server, slash, model = name.partition("/")
     options = config.judge.servers.get(server) if slash else None
     if options is None:

@@ -40,9 +40,9 @@ class Choice:
 class SecondOpinion:
     judge: Judge
     margin: float
-    """Maximum distance from the threshold at which a score needs a second opinion, as a share of the scale."""
+    """A score needs a second opinion if its distance from the threshold is at most this share of the scale."""
     tolerance: float
-    """Maximum difference at which two scores agree, as a share of the scale."""
+    """Two scores agree if they differ by at most this share of the scale."""
 
 
 @dataclass(eq=False, repr=False)

@@ -1,8 +1,8 @@
 """Job queue, judge spending, and model server outages, which any number of processes can share through Redis or Valkey.
 
-Each shard has one stream of jobs per priority, and all judge workers are in one consumer group. Therefore, monitoring and
-autoscaling tools can derive the remaining work from each stream's pending list and lag. Sorted sets contain lease ends and retry
-times. Each change is one atomic Lua script.
+The queue is divided into shards. Each shard has one stream of jobs per priority, and all judge workers are in one consumer group.
+Therefore, monitoring and autoscaling tools can derive the remaining work from each stream's pending list and lag. Sorted sets
+contain lease ends and retry times. Each change is one atomic Lua script.
 
 When a lease ends, XCLAIM reassigns the job. XAUTOCLAIM isn't used, because it requires the same idle time for all jobs. A hash
 stores the latest lease token of each job.
