@@ -23,10 +23,10 @@ class Syntax:
     like: str
     contains: str
     field: str
-    """Template for a JSON object's field as text. Placeholders: the object, and a parameter with :attr:`field_name`'s result."""
+    """Template to read a JSON object's field as text. Placeholders: the object, and a parameter (result of :attr:`field_name`)."""
     field_name: Callable[[str], str]
     number: str
-    """Template for a JSON object's field as a number, or NULL if the field isn't a number."""
+    """Template to read a JSON object's field as a number. If the field isn't a number, the result is NULL."""
     floor: str
     integer: str
     total: str

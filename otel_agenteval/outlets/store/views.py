@@ -93,7 +93,7 @@ class Filter:
     metric: str | None = None
     """Metric name. The next four fields apply to this metric."""
     outcome: Outcome | None = None
-    """Outcome of ``metric``. If ``metric`` is unset, the outcome of any metric that isn't neutral."""
+    """Outcome of ``metric`` or, if ``metric`` is unset, of any metric that isn't neutral."""
     severity: Severity | None = None
     """Severity of a finding by ``metric`` or, if ``metric`` is unset, by any metric."""
     below: float | None = None
@@ -462,7 +462,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` that needs new sums, and its number of changes. Return None if there is none."""
+        """Return the latest hour before ``before`` that needs new sums, and its number of changes. If not found, return None."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -543,7 +543,7 @@ class Summer:
         self._file = backend.open_writer(os.fspath(path))
         self._sql: Syntax = backend.SYNTAX
         self._marks: dict[int, int] = {}
-        """Changes (``marks``) per minute that needs new sums, as of the latest :meth:`sum_minutes`."""
+        """Mapping from each minute that needed new sums at the latest :meth:`sum_minutes` to its number of changes (``marks``)."""
 
     def open(self) -> None:
         """Create the store file before the first turn. Can raise sqlite3.Error or OSError."""

@@ -151,7 +151,7 @@ class ScoreStore:
             raise NotStorable(type(error).__name__) from None
 
     def _joined(self, db: Any, rows: Rows) -> Rows:
-        """Move unmatched user feedback to the stored turn with the same ID or, if that is missing, to the trace's only turn."""
+        """Move unmatched user feedback to the stored turn with the same ID or, without such a turn, to the trace's only turn."""
         moved: dict[str, tuple[str, int]] = {}
         for turn_id in rows.unmatched:
             trace = turn_id[:-16]
