@@ -55,7 +55,7 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
 def completed(
     items: Iterable[_T], begin: Callable[[_T], Future[_R]], most: int, seconds: float
 ) -> Iterator[tuple[_T, Future[_R] | None]]:
-    """Call ``begin`` on up to ``most`` items at a time. Yield each with its finished future, or with None after ``seconds``."""
+    """Call ``begin`` on up to ``most`` items at a time. Yield each item with its finished future, or None after ``seconds``."""
     waiting = iter(items)
     running: dict[Future[_R], tuple[_T, float]] = {}  # in start order
     done: SimpleQueue[Future[_R]] = SimpleQueue()

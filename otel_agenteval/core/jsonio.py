@@ -43,7 +43,7 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if ``value`` is nested deeper than MAX_DEPTH. Wraps ``value`` in tuples to reach orjson's higher limit."""
+    """Return True if ``value`` is nested deeper than MAX_DEPTH. Adds levels of tuples, because orjson's limit is higher."""
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
     try:

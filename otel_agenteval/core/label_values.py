@@ -23,7 +23,7 @@ IDLE = 3_600.0
 _RECENT = 60.0
 """Minimum seconds for which a repeatedly seen value keeps its series after its last use."""
 _CANDIDATES = 10
-"""Maximum number of values without a series whose sightings are counted, as a multiple of the limit."""
+"""Maximum number of values without a series for which sightings are counted, as a multiple of the limit."""
 _MEMORY = 10
 """Number of sightings after which all counts are halved, as a multiple of the limit."""
 

@@ -180,7 +180,7 @@ class Instrument:
     attributes: tuple[str, ...]
     description: str
     buckets: tuple[float, ...] = ()
-    """Inclusive upper bounds of a histogram's buckets, except the last bound, which is infinite."""
+    """Inclusive upper bounds of a histogram's buckets, without the last bound, which is infinite."""
     about_us: bool = False
     """True if the metric measures otel-agenteval instead of the agents."""
     over: Literal["sum", "min", "max"] = "sum"

@@ -32,7 +32,7 @@ from opentelemetry.context import (
 from . import forks
 
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
-"""Names of host exceptions in asyncio, trio, greenlet, and gevent that aren't subclasses of ``Exception``. Names avoid imports."""
+"""Names of host exceptions in asyncio, trio, greenlet, and gevent that don't inherit from ``Exception``. Names need no imports."""
 _SDK_THREADS = "Otel"
 """Name prefix of the OpenTelemetry SDK's threads, which the host can't cancel or interrupt."""
 _here = threading.local()
