@@ -82,7 +82,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Add a session's prompts to its turns. Return the turns' roots: the topmost spans that contain only some of the prompts."""
+    """Add a session's prompts to its turns. Return the turns' roots (topmost spans with only some prompts), or ``[]``."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []

@@ -126,7 +126,7 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield one list per trace, with its turns or a tool call without a turn. Turns with several traces aren't joined yet."""
+    """Yield one list per trace: its turns or, without turns, a lone tool call. Turns with several traces aren't joined yet."""
     traces: dict[int, dict[int, SpanRecord]] = {}
     logs: list[OtlpLog] = []
     for item in items:

@@ -512,7 +512,7 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
 
 
 class _OrphanTurns:
-    """Turns that orphans can join. Call :meth:`turn_of` by start time, first for orphans that contain a model call or agent."""
+    """Turns that orphans can join. Call :meth:`turn_of` by start time, first for all orphans with a model call or agent below."""
 
     def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone

@@ -79,7 +79,7 @@ class Candidate:
     children: dict[Candidate, None] | None = None
     """Unfinished candidates below this candidate, by start time."""
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
-    """IDs of tool spans from the application, and of all spans below those tool spans."""
+    """IDs of tool spans and of all spans below tool spans. Empty if :attr:`collects_all` is True."""
     orphan = False
     """True if the span's local parent was never reported. An orphan can be a turn's root only if it is an agent or a workflow."""
 
@@ -171,5 +171,5 @@ class Closed:
     cut_off: bool = False
     """True if the root's parent is a local span that ``spans`` doesn't contain."""
     beside: int | None = None
-    """Trace ID of the only open agent run without spans below it. This run might have made this model call."""
+    """If ``spans`` is a model call: trace ID of the only open agent run without spans below it, which might have made the call."""
     pending: PendingSpans | None = None

@@ -335,7 +335,7 @@ class Stitcher:
         return max(continued, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
-        """Yield waiting pieces that share a key with this call, latest first (*repeated messages*, *same conversation*)."""
+        """Yield waiting pieces that share a key with this call, latest first (rules *repeated messages*, *same conversation*)."""
         yielded: set[int] = set()
         for fact in _facts_in_prompt(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
