@@ -51,7 +51,7 @@ _TRACE_ID, _SPAN_ID, _PARENT_ID, _FLAGS = b"\x0a\x10", b"\x12\x08", b"\x22\x08",
 """Tags and lengths of span fields. All common writers sort fields by number."""
 _NAME = 0x2A
 _HEAD = struct.Struct("2s16s2s8s2s8s")
-"""Format of a serialized span's start: tag, trace ID, tag, span ID, next tag, and (if the tag matches) parent ID."""
+"""Format of a serialized span's start: tag, trace ID, tag, span ID, next tag, and (if that tag is the parent's) parent ID."""
 _NO_HEAD = (b"",) * 6
 _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
