@@ -74,7 +74,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Make a gate in one case a gate in all cases. If only other cases set a metric's required parameter, skip the metric."""
+        """Make one case's gate a gate in all cases. If only other cases set a metric's required parameter, skip the metric."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}

@@ -160,7 +160,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
 
 
 def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) -> list[BoundMetric]:
-    """Return the preset's turn or conversation metrics (see ``part``), without the metrics in ``configured``."""
+    """Return the metrics that the preset lists under the key ``part``, without the metrics in ``configured``."""
     if config.preset is None:
         return []
     entries = [MetricEntry.of(**MetricEntry._read(entry)) for entry in getattr(presets()[config.preset], part)]

@@ -143,5 +143,5 @@ def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
 
 
 def follows_from(metric: Metric) -> frozenset[str]:
-    """Return the facts that depend on turn fields that ``metric`` reads. These facts can't explain the metric's failures."""
+    """Return the facts computed from turn fields that ``metric`` also reads. These facts can't explain the metric's failures."""
     return frozenset(name for name, fields in _MEASURED.items() if not metric.reads.isdisjoint(fields))
