@@ -595,7 +595,7 @@ class ResolvedName(NamedTuple):
         return {**self.live, **found} if configured and found.keys() <= {"threshold", "inverse"} else found
 
     def _all_spellings(self, scale: int) -> Spellings:
-        """Return all accepted parameter names. Names in ``self.spellings`` take precedence, and canonical names come last."""
+        """Return all accepted parameter names. ``self.spellings`` takes precedence, and the metric's own names come last."""
         found: dict[str, Spelling] = {
             **{name: name for name in self.metric.parameters},
             **self.metric.spellings,

@@ -1,8 +1,8 @@
 """Read a turn's agents and the interactions between them, for all multi-agent metrics.
 
 * An *interaction* is one message from an agent to one or more others. Interactions that the application provides take precedence.
-* Otherwise, interactions are the hand-offs, and the calls from agent to agent, in the spans. A call to a tool with an agent's name
-  counts as a call to this agent. A call and a hand-off between the same two agents are one interaction.
+* If none are provided, interactions are the hand-offs, and the calls between agents, in the spans. A call to a tool with an agent's
+  name counts as a call to this agent. A call and a hand-off between the same two agents are one interaction.
 * The *agents* are the names in the turn's role table. Without a table, the agents that ran or took part in a hand-off are used. In
   both cases, senders and recipients of interactions are added.
 * An agent whose caller is unknown counts as an agent, but its run isn't an interaction.

@@ -160,8 +160,8 @@ def containers(text: str) -> list[tuple[int, int]]:
 def _end_of_container(text: str, start: int, inner: dict[int, int], broken: set[int]) -> int | None:
     """Return the position after the container at ``start``, or None if it is incomplete.
 
-    If the container is incomplete, complete containers inside it are added to ``inner``, and incomplete containers to ``broken``,
-    so that :func:`containers` doesn't read them again.
+    If the container is incomplete, the complete containers inside it are added to ``inner``. The incomplete containers, including
+    this container, are added to ``broken``. :func:`containers` doesn't read these containers again.
     """
     match = _TOKEN.match
     opened: list[int] = []

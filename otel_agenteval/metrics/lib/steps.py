@@ -32,7 +32,7 @@ STEPS = 100
 TOTAL_CHARS = 16_000
 """Maximum characters of all steps together, about 4,000 tokens."""
 _OWN_CHARS, _OWN = 80, 4
-"""Maximum characters of a custom span's attribute, and maximum number of attributes per span."""
+"""Maximum characters per attribute, and maximum attributes, of a custom span (not a model, tool, retrieval, or agent span)."""
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
 """Attribute namespaces of spans that aren't agent steps."""
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')

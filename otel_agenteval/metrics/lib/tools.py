@@ -30,7 +30,7 @@ def failure_in(result: Any) -> str | None:
     """Return the key or the text that reports a failure in a tool's result, or None.
 
     Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}``, and ``{"ok": false,
-    "code": 404}``. If a result has other keys, only ``isError``, ``is_error``, and GraphQL's ``errors`` without data are failures.
+    "code": 404}``. If a result also contains data, only ``isError``, ``is_error``, and GraphQL's ``errors`` without data are failures.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -216,7 +216,7 @@ class Expectation:
 
     @classmethod
     def read(cls, entry: Any, *, check_arguments: bool, check_output: bool) -> Expectation:
-        """Create an expectation from a tool's name or an object. Missing keys aren't compared."""
+        """Create an expectation from a tool's name or an object. If ``arguments`` or ``output`` is missing, it isn't compared."""
         given = entry if isinstance(entry, Mapping) else {}
         return cls(
             entry_name(entry),

@@ -122,7 +122,7 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
 
 
 def _conversation(turn: Turn) -> tuple[list[tuple[str, str]], list[Message]]:
-    """Return the messages before the turn, and the turn's last messages without the answer and without repeated tool results."""
+    """Return the messages before the turn, and the turn's last messages. Omit the answer and results of known tool calls."""
     messages = [message for message in turn.messages if message.content]
     if messages and messages[-1].role == "assistant" and messages[-1].content == turn.output:
         messages.pop()
