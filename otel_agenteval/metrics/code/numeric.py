@@ -39,7 +39,7 @@ _TOKEN = re.compile(
     r"(?:(?<![^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\uabff])(?<!\d[)\]])(?<![%\xb0])([-+])[$\xa3\xa5\u20a0-\u20cf]?)?"
     r"((?:(?!0)\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|(?<![\w.])\.\d+)"
 )
-"""Sign and digits of a number in a text. A sign can follow a letter only in scripts without spaces."""
+"""Pattern for the sign and digits of a number in a text. A sign can follow a letter only in scripts without spaces."""
 _BOUND = re.compile(r"(?:(?<!<)[<≤≥]=?|>=|(?<=[^\s>] )>)\s*[$\xa3\xa5\u20a0-\u20cf]?\Z")
 """Matches a comparison sign before a number: ``<42``, ``x > 42``. Block quotes (``> 42``), arrows, and tags don't match."""
 _MINUS = str.maketrans("\u2212\ufe63\uff0d", "---")
@@ -51,7 +51,7 @@ _POWER = re.compile(
 _SEPARATED = re.compile(
     r"(?<![0-9.,])([\[({]?)([0-9]+(?:[,'\u2019\xa0\u2009\u202f][0-9]+|\.[0-9]{3}(?![0-9]))+(?:\.[0-9]+)?)(?![.,]?[0-9])([\])}]?)"
 )
-"""Digits with separators other than one decimal point, and the brackets around them."""
+"""Pattern for digits with separators other than one decimal point, including brackets around the digits."""
 _EXACT = decimal.Context(prec=700)  # context with enough digits to add any two floats without rounding
 _EXACT_INTEGERS = Decimal(10) ** 15
 _PAIR = re.compile(

@@ -413,7 +413,7 @@ def code_data_minimization(
 
     Parameters:
         keys: Metadata keys whose values are sensitive.
-        denominator: Number by which the number of leaks is divided: the number of all ``keys``, or (with ``present``) of the keys that have a value.
+        denominator: Divisor of the number of leaks: the number of all ``keys`` or, with ``present``, of the keys that have a value.
         threshold: Lowest passing value. By default, any leak fails the turn.
 
     Detail: ``leaked_keys`` (names, never values) and ``num_leakages``.

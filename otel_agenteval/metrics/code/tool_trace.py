@@ -82,7 +82,7 @@ def code_tool_selection(
             list of expected tools, the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
         strict_order: If true, the turn's first calls should be the expected calls, in order. If all expected tools were called, but
-            not in this way, the value is reduced by ``order_penalty``.
+            the first calls differ, the value is reduced by ``order_penalty``.
         extra_penalty: Penalty for each unexpected tool, even if it was called several times.
         order_penalty: Penalty for a wrong order, if ``strict_order`` is true.
 
@@ -531,7 +531,7 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
         expected: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools`` or ``expected``. If
             there is no list of expected tools, the metric is skipped as ``missing:expected_tools``.
 
-    Detail: ``matched_prefix`` (number of expected tools that were called in order before the first missing one).
+    Detail: ``matched_prefix`` (number of expected tools that were called in order before the first missing tool).
     """
     if (entries := expected_entries(turn, expected, "expected_tools", "expected")) is None:
         return skip("missing:expected_tools")
