@@ -29,7 +29,7 @@ _LEADS = {
     "cyrillic": b"\xd0", "greek": b"\xce", "arabic": b"\xd8", "hebrew": b"\xd7", "indic": b"\xe0", "kana": b"\xe3",
     "han": b"\xe7", "hangul": b"\xec",
 }  # fmt: skip
-"""First UTF-8 byte of the letters of each script. A text without this byte doesn't contain word stems in the script."""
+"""First UTF-8 byte of each script's letters. A text without this byte doesn't contain word stems in the script."""
 
 
 def _spaced(stems: str) -> tuple[str, ...]:

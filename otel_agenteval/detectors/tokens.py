@@ -27,7 +27,7 @@ class Token(NamedTuple):
     """True if a truncated token at the end of a text counts too."""
     type: str = ""
     literals: tuple[str, ...] = ()
-    """Texts for a fast pre-check. Every prefix contains at least one of them. Empty if the prefix starts with fixed text."""
+    """Texts for a fast pre-check. Every prefix contains one of these texts. Not needed if the prefix starts with fixed text."""
 
     def starts(self) -> tuple[str, ...]:
         """Return texts for a fast pre-check. Every token contains at least one of them."""

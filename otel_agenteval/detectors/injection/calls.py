@@ -121,7 +121,7 @@ def _letters(text: str) -> bytes:
 
 
 def _address_in(sentence: str) -> tuple[int, int]:
-    """Return the rating of a sentence's address to a machine (0 to 2), and the address's end."""
+    """Rate how clearly a sentence addresses a machine (0 to 2). Return the rating and the end of the address."""
     best = (0, 0)
     for pattern, machine in ((_MACHINE, True), (_NAME, False)):
         for found in pattern.finditer(sentence):
@@ -168,7 +168,7 @@ def _is_set_off(before: str, rest: str, *, directed: bool, machine: bool) -> boo
 
 
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
-"""Prepositions that count only directly before a name, because they have other meanings in other languages."""
+"""Prepositions that count only directly before a name, because the same words mean something else in other languages."""
 
 
 def _demand_in(text: str) -> int:

@@ -163,7 +163,7 @@ def _searches() -> tuple[_TokenSearch, ...]:
 
 @cache
 def _literals() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the token prefixes to find in runs of token characters, and the texts to find anywhere in the text."""
+    """Return texts for a fast pre-check: those to find in runs of token characters, and those to find anywhere."""
     in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
     return tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals)
 
