@@ -139,7 +139,7 @@ def _opaque(image: Any) -> Any:
     """Remove transparency and convert the image to 8 bits per value. If nothing changes, return the same image.
 
     Transparent pixels become white, or black if over 90 % of the visible pixels are nearly white. In 32-bit images, white is the
-    smallest value of 1, 255, and 65,535 that no pixel exceeds. Otherwise, white is the image's maximum.
+    smallest of 1, 255, and 65,535 that no pixel exceeds. If a pixel exceeds 65,535, white is the highest value.
     """
     if image.mode == "F" or image.mode.startswith("I"):
         import numpy as np
