@@ -205,7 +205,7 @@ _DISGUISES: Mapping[str, Callable[[str], str]] = {
     "right to left": lambda text: f"\u202e{text[::-1]}\u202c",
     "spaced letters": " ".join,
 }
-"""Mapping from an injection's name to a function that disguises its text. Models can read the invisible tag characters."""
+"""Mapping from an injection's name to a function that disguises its text. Models can read tag characters, which are invisible."""
 
 
 def injections_for(verdict: str, best: str) -> tuple[Injection, ...]:
