@@ -44,7 +44,7 @@ _MOST_RESOURCES = 64
 def outlets_from(setup: Setup) -> list[Outlet]:
     """Return the enabled outlets. For an unusable option, such as an unreadable file, raise ConfigError.
 
-    Each outlet module has a function ``outlet_from(wanted, setup)``. It creates the outlet from its option, or returns None if
+    Each outlet module has a function ``outlet_from(wanted, setup)``, which returns the outlet for an option, or None if
     another outlet already exports the same data. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
     """
     options = setup.config.outlets

@@ -26,7 +26,7 @@ LEAST_OF_ID = 4
 EXAMPLES = 3
 """Maximum number of example turns per failure mode."""
 MOST_VERDICTS = 1_000
-"""Default number of failed verdicts in a sample, and default number of passed verdicts."""
+"""Default number of failed verdicts, and of passed verdicts, in a sample."""
 MOST_OF_COMMAND = 4_000
 """Sample size for CLI commands, which may take longer than a web page. Larger samples reveal weaker causes of failures."""
 MOST_TEXTS = 2_000
