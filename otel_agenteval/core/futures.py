@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _threads = SideThreads(100_000)
 _blocks_loop: ContextVar[bool] = ContextVar("agenteval_blocks_loop", default=False)
-"""True in work started by a coroutine on the package's loop, because this coroutine blocks the loop until the work is done."""
+"""True in work that a coroutine on the package's loop started. The coroutine blocks the loop until the work is done."""
 _LONGEST_WAIT = 0.5
 """Maximum seconds for a single wait, because an unlimited wait can miss Ctrl+C."""
 

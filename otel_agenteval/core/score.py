@@ -218,7 +218,7 @@ class Score:
 
     @property
     def summary(self) -> ScoreSummary:
-        """Summary for outlets, cached on first use. Later changes to the score are ignored, except changes to ``detail``."""
+        """Summary for outlets, cached on first use. Ignores later changes to the score, but not changes to ``detail``."""
         if self._summary is not None:
             return self._summary
         detail, status = self._detail, self.status
@@ -295,7 +295,7 @@ class Score:
         return same
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the score as a JSON object. Empty fields are omitted, except ``value`` and ``passed``."""
+        """Return the score as a JSON object. Empty fields are omitted, but ``value`` and ``passed`` are always included."""
         out: dict[str, Any] = {"metric": self.metric, "value": self.value, "passed": self.passed, "status": self.status}
         for key in ("label", "explanation", "threshold", "error_type", "result_id"):
             item = getattr(self, key)

@@ -171,7 +171,7 @@ class ToolCall:
     malformed: bool = False
     """True if arguments were recorded as text that can't be parsed as an object."""
     state: ToolState = "executed"
-    """``requested`` if the call waits for approval or runs after the turn, ``declined`` if a person or a rule refused the call. By
+    """``requested`` if the call waits for approval or runs after the turn. ``declined`` if a person or a rule refused the call. By
     default, a call with ``permission_denied`` is ``declined``, and a call with ``error`` is ``failed``.
     """
 
