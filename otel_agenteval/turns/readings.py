@@ -43,7 +43,7 @@ class Readings:
 
     Each scope causes at most one warning per kind of missing data. Missing texts cause a warning immediately. A missing turn, or a
     tool without a turn, causes a warning after ``enough`` traces or in :meth:`finish`. If ``enough`` is infinite, ``finish`` logs
-    all warnings. A turn with texts suppresses warnings (except about tools) for its scope, and for scopes with an equal answer.
+    all warnings. A turn with texts suppresses warnings (except about tools) for its scope, and for scopes that repeat its answer.
     """
 
     def __init__(self, enough: float = 3) -> None:
