@@ -118,7 +118,12 @@ class Arriving:
 
     @property
     def is_full(self) -> bool:
-        return self._status.open_turns.fill() >= _NEARLY_ALL and not self._is_stuck()
+        """True if all requests are refused. Starts the 30 seconds, because refused requests don't reach :meth:`room`."""
+        with self._lock:
+            if self._status.open_turns.fill() < _NEARLY_ALL:
+                return False
+            self._full_since = self._now() if self._full_since is None else self._full_since
+            return not self._is_stuck()
 
     @contextmanager
     def room(self, parts: Sequence[tuple[int, Part]]) -> Iterator[None]:

@@ -330,3 +330,18 @@ def test_open_turns_are_finished_where_new_ones_wait() -> None:
         clock.advance(31)  # nothing closed: they wait for spans that do not come
         assert own.post("/v1/traces", new)[0] == 200
         assert own.engine.telemetry.read("agenteval.turns").values.get(("", "", "evicted", "false"), 0) == 0
+
+
+def test_open_turns_that_grow_to_the_limit_are_refused_for_30_seconds() -> None:
+    clock = FakeClock()
+    with Sidecar({"turn": {"total_bytes": "4MiB"}}, clock=clock) as own:
+
+        def grow(span: int) -> int:
+            text = CHAT | {"gen_ai.output.messages": "x" * 50_000}
+            spans = ({"trace": trace, "id": span, "parent": 1, "attributes": text} for trace in range(1, 5))
+            return own.post("/v1/traces", request(*spans))[0]
+
+        found = [grow(span) for span in range(2, 40)]
+        assert (found[0], found[-1]) == (200, 503)
+        clock.advance(31)
+        assert [grow(span) for span in range(40, 45)] == [200] * 5
