@@ -36,7 +36,7 @@ class SpendingOptions(Section):
     usd_per_hour: Dollars | None = None
     """Maximum US dollars spent in any 60 minutes, per process if the queue is in memory. Models without a known price aren't called."""
     usd_per_day: Dollars | None = None
-    """Maximum US dollars spent in any 24 hours, with the same rules."""
+    """Maximum US dollars spent in any 24 hours, with the rules of ``usd_per_hour``."""
     calls_per_hour: Count | None = None
     """Maximum judge and embedder calls in any 60 minutes, per process if the queue is in memory."""
     calls_per_day: Count | None = None
@@ -47,7 +47,7 @@ class BudgetOptions(SpendingOptions):
     """Spending limits for all judges and embedders together. At a limit, judge calls wait. The queue's file or server stores the amounts spent."""
 
     soft: Share = 0.8
-    """Share of a limit. Above it, the judge is called only for gates, for turns that ``always_if`` selects, and to finish
+    """Share of a limit above which the judge is called only for gates, for turns that ``always_if`` selects, and to finish
     evaluations that have started."""
     metrics: Annotated[
         dict[str, SpendingOptions],
@@ -153,12 +153,12 @@ class SecondOptions(Section):
     """Maximum distance between a score and its threshold for which the second judge is called. For scales other than 0 to 1, the
     value is a share of the threshold."""
     tolerance: Share = 0.2
-    """Maximum difference at which two scores with the same verdict agree. For scales other than 0 to 1, the value is a share of the
-    threshold."""
+    """Maximum difference between two scores with the same verdict. Above it, the judges disagree. For scales other than 0 to 1, the
+    value is a share of the threshold."""
 
 
 class PanelOptions(Section):
-    """Panel of several judges, which all evaluate each turn, instead of one judge."""
+    """Panel of judges instead of one judge. All judges in the panel evaluate each turn."""
 
     models: Annotated[tuple[str, ...], Before(_panel), Kind("list of at least two models")] = ()
     """Names of the judges' models, as in ``judge.choose``. Use an odd number. Empty means no panel."""

@@ -57,7 +57,7 @@ class CascadeOptions(_AsGiven):
     after: Text
     """Name of the cheaper metric, which must also be configured."""
     judge_if: Text
-    """Condition on the cheaper metric's score. If the condition holds, the turn is judged. Otherwise, the rate decides."""
+    """Condition on the cheaper metric's score. If the condition holds, the turn is judged. Otherwise, the sampling rate decides."""
 
 
 _RULE_OF_QUOTA = "must be a positive whole number, or null"

@@ -51,7 +51,7 @@ class ConversationOptions(Section):
     max_turns: Count = 200
     """Maximum number of turns in one conversation. Above the limit, the oldest turns are dropped."""
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of all conversations. Above the limit, the conversations that were idle longest end or are dropped."""
+    """Maximum bytes of all conversations. Above the limit, ended conversations are dropped, then the longest idle ones end."""
 
 
 class FeedbackOptions(Section):
