@@ -67,7 +67,7 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
 
 
 def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str:
-    """Return a configuration's text with the additions. If it can't be edited, for example at a YAML alias, raise ConfigError."""
+    """Return a configuration's text with the additions. If YAML such as an alias can't be edited, raise ConfigError."""
     for addition in additions:
         old_data = yaml.load(text, origin, os.environ)[0]
         try:
@@ -185,7 +185,7 @@ class _Edit:
         self._insert(end, self._line(indent + item, end))
 
     def _line(self, content: str, position: int) -> str:
-        """Return ``content`` with a line end. If ``position`` isn't at the start of a line, also add a line end before it."""
+        """Return ``content`` with a line end. If ``position`` isn't at the start of a line, also start with a line end."""
         starts_line = position == 0 or self._text[position - 1] == "\n" or position in [start for start, *_ in self._insertions]
         return f"{'' if starts_line else self._newline}{content}{self._newline}"
 

@@ -124,7 +124,7 @@ def _read_file(file: Path, env: Mapping[str, str]) -> tuple[dict[str, Any], dict
 
 
 _WHOLE_IN_LAYER = {("outlets", "prometheus")}
-"""Mappings that a source with higher precedence replaces as a whole instead of merging. Only one of their keys can be set."""
+"""Mappings in which only one key can be set. A source with higher precedence therefore replaces the entire mapping."""
 
 
 def _merge(
@@ -175,7 +175,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
 
 def _bare_durations(data: Any, section: type[Section], path: KeyPath = ()) -> Iterator[tuple[KeyPath, float]]:
-    """Yield the path and value of each duration without a unit that is probably too short."""
+    """Yield the path and value of each duration that has no unit and is probably too short."""
     for name, option in options_of(section).items() if isinstance(data, Mapping) else ():
         value, inner, entry = data.get(name), section_of(option.annotation), entry_of(option.annotation)
         if inner is not None:

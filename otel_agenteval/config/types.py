@@ -173,7 +173,7 @@ def _amount(value: Any, *allowed: str) -> str:
 def texts(
     rule: str, is_allowed: Callable[[str], object] = bool, *, alone: bool = True, least: int = 0, make: Callable[[str], str] = str
 ) -> Callable[[Any], tuple[str, ...]]:
-    """Return a parser for a list of strings or, if ``alone`` is true, a single string. The parser's errors contain ``rule``."""
+    """Return a parser for a list of strings. With ``alone``, the parser also accepts a single string. Errors contain ``rule``."""
 
     def read(value: Any) -> tuple[str, ...]:
         items = [value] if alone and isinstance(value, str) else value
