@@ -23,7 +23,7 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log metrics whose packages are missing: selected metrics as warnings, and other metrics of selected groups as INFO."""
+    """Log a warning for each selected metric whose package is missing. As INFO, log metrics that are therefore off in a group."""
     for metric in metrics:
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):

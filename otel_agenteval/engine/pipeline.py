@@ -56,7 +56,7 @@ SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None
 
 @functools.cache
 def warn_of_workers() -> None:
-    """Warn if several processes might each have some of a conversation's turns. Called when the first conversation ends."""
+    """Warn if a conversation's turns might be spread over several processes. Called when the first conversation ends."""
     if has_other_workers():
         _log.warning(
             "conversation.metrics: this program has several worker processes, and each one scores only those turns of a "
@@ -110,7 +110,7 @@ class Pipeline:
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        """Score and emit a batch. Remove each item from ``batch`` when its work starts. At shutdown, return items not started."""
+        """Score and emit a batch. Remove each item from ``batch`` when its work starts. At shutdown, return unstarted items."""
         not_begun: list[WorkItem] = []
         self.evaluator.shedding.update(self._fill())
         with self._watchdog.batch(), own_work():

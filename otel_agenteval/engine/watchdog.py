@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
 """Wall-clock seconds from a batch's start to the first check, and then between checks."""
 _WAITS = 0.1
-"""Share of the CPU time limit. Slow work that has used less than this share counts as waiting."""
+"""Share of the CPU time limit. Work that has used less CPU time than this share counts as waiting, for example for a server."""
 _PAUSE = 0.005
 """Seconds that each check sleeps, so that other threads can run."""
 
