@@ -38,7 +38,7 @@ class Restorable(Protocol):
 
 
 class ScoreStatistics:
-    """Detector of score changes. The detector also saves and restores its own state and the state of ``estimates``."""
+    """Detector of score changes, which also saves and restores its state and ``estimates`` (statistics from judged samples)."""
 
     def __init__(
         self, options: StatisticsOptions, estimates: Mapping[str, Restorable | None], telemetry: Telemetry, clock: Clock

@@ -125,7 +125,7 @@ class Status:
         return {reason: count for reason, count in found.items() if count}
 
     def dropped(self) -> dict[str, int]:
-        """Return counts by reason for unscored spans, missing parents, and late log records."""
+        """Return the numbers of unscored spans (by reason), of missing parents, and of late log records."""
         found = self.unused_spans()
         also = {"orphan_parent": self._assembler.orphan_parents, "late_log_record": self._intake.late_log_records}
         return {**found, **{reason: count for reason, count in also.items() if count}}
