@@ -19,7 +19,7 @@ from ..core.turn import Turn
 from ..evaluation.datasets import ASKED, METRICS, Case, filled_in, id_of_inputs, metrics_in, renamed
 
 COLUMNS = ("turns", "user", "max_turns")
-"""Columns that describe a case's conversation, instead of a single input."""
+"""Columns that describe a conversation. A case with a single turn has an ``input`` column instead."""
 _NO_REFERENCES = ("input", "references", *METRICS)
 _INPUT_NAMES = ("user", *ASKED)
 _MOST_TURNS = 10
