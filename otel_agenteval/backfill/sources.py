@@ -61,7 +61,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
 
 
 def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
-    """Return an array with the bucket number of each trace ID: ``crc32(hex text) // shards % count``."""
+    """Return an array with each trace ID's bucket number, which is ``crc32(hex text) // shards % count``."""
     pc = require("pyarrow.compute", feature="backfill", extra="backfill")
     pa = require("pyarrow", feature="backfill", extra="backfill")
     if pa.types.is_dictionary(trace_ids.type):
