@@ -172,7 +172,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     **dict.fromkeys(COUNTS, Facts._add_count),
     **dict.fromkeys(_NAMES, Facts._add_name),
 }
-"""Methods by step field. Each method validates a value and sets the field. Some also set other attributes, such as ``evidence``."""
+"""Maps step fields to methods. Each method validates a value and sets the field. Some methods also add evidence, for example."""
 
 
 def count_in(value: Any) -> int | None:

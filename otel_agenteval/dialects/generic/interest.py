@@ -12,7 +12,7 @@ from .shapes import may_be_message
 from .values import Branch, Path, branches_of, paths_of, tree_of
 
 SKIP, OBJECTS, ANY_VALUE = 0, 1, 2
-"""Levels for an attribute: skip it, read only objects and lists (also as JSON text), or read any value."""
+"""Ways to treat an attribute: skip it, read its value only if it is an object or list (or its JSON text), or read any value."""
 
 _OTHER_CONVENTIONS = tuple(word_set("""
     http. url. net. network. server. client. db. messaging. rpc. user_agent. exception. thread. code. process. host. os. k8s. container.
@@ -37,7 +37,7 @@ _DATA_WORDS = word_set("""
 SPREAD_ARGUMENTS = word_set("arguments args kwargs params parameters input inputs")
 SPREAD_RESULTS = word_set("result return returned")
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Words after which an attribute's name contains an argument or a result field: ``kwargs`` in ``kwargs.order_id``."""
+"""Words that precede an argument or a result field in an attribute's name: ``kwargs`` in ``kwargs.order_id``."""
 
 
 @lru_cache(MOST_NAMES)

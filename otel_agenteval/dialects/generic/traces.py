@@ -127,7 +127,7 @@ def is_enough(records: Sequence[SpanRecord]) -> bool:
 
 
 def resembles_call(record: SpanRecord) -> bool:
-    """Return True if a span in an unknown format resembles a model call."""
+    """Return True if a span in an unknown format has a dialog, or an answer with sufficient evidence of a model."""
     facts = record.dialects.facts if record.dialects is not None else None
     if facts is None or record.dialects.role in _WITHOUT_ANSWER:
         return False
@@ -169,8 +169,8 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Correct roles based on the tool names that models requested. A chain with a requested name becomes an agent if it returns a
-    prompt, or otherwise a tool. An unrequested tool that returns documents becomes a retrieval. Other tools get the requested name.
+    """Correct roles based on the names of tools that models requested. A chain with such a name becomes a tool or, if the chain
+    returns a prompt, an agent. A tool without such a name becomes a retrieval if it returns documents. Other tools can be renamed.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [
@@ -290,7 +290,7 @@ def _is_implied(record: SpanRecord) -> bool:
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a span with an implied model role, but several calls below, to an agent (if any call is a tool call) or to a chain."""
+    """If a span's model role is implied, and several calls are below, make the span an agent (if any tool is below) or a chain."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

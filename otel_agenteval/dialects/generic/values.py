@@ -173,7 +173,7 @@ def _path(key: str) -> Path:
 
 
 class Branch(dict[str, Any]):
-    """Object built from attributes with dotted names, unlike JSON objects in values, which are plain dicts."""
+    """Object built from attributes with dotted names. JSON objects in values are plain dicts instead."""
 
 
 def _lists(value: Any) -> Any:
