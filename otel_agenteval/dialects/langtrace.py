@@ -1,6 +1,6 @@
 """Parser for Langtrace: ``langtrace.*``, ``langchain.inputs``, and ``langchain.outputs``.
 
-Each LangChain span contains one Python method's arguments and result as JSON text, so a model call has up to four nested spans.
+Each LangChain span contains one Python method's arguments and result as JSON text. Model calls have up to four nested spans.
 Langtrace omits empty values. A decorated function's span has only a name.
 """
 

@@ -107,7 +107,7 @@ _USERS = ("traceloop.association.properties.user_id", "respan.customer_params.cu
 
 
 def _conversation(raw: Any) -> str | None:
-    """Return the conversation ID from LangChain's metadata, or None. The JSON text of a run's inputs contains the metadata."""
+    """Return the conversation ID from LangChain's metadata (in the JSON text of a run's inputs), or None if there is no ID."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
     return text_under(object_in(object_in(raw).get("metadata")), ("session_id", "thread_id", "conversation_id"))

@@ -41,7 +41,7 @@ MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.
 SCOPES = re.compile(
     r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai))|com\.anthropic\.|strands\b|logfire(\.|$)"
 )
-"""Scopes of instrumentations that write few attributes outside the convention."""
+"""Scopes of instrumentations whose attributes are mostly from the convention."""
 
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",

@@ -22,7 +22,7 @@ MARKS = frozenset((
     "spring.ai.tool.definition.name", "spring.ai.model.request.tool.names",
 ))  # fmt: skip
 SCOPES = re.compile(r"org\.springframework\.ai\b")
-"""Scope of Spring AI's log records. Its spans have Spring Boot's scope."""
+"""Scope of Spring AI's log records. Spring AI's spans have Spring Boot's scope instead."""
 HOSTS = re.compile(r"org\.springframework\.boot\b")
 """Scopes of spans whose GenAI attributes are from Spring AI."""
 
