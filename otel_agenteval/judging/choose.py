@@ -148,8 +148,8 @@ class Chooser:
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
         """Return three values (proxies) that make fleet estimates more precise. For a conversation or after an error, return None.
 
-        The proxies are known for all turns, judged or not: the pass rate of the computed metrics, the score of ``code_refusal``,
-        and the answer length on a logarithmic scale. Each value is in the range 0..1. Unknown values are 0.
+        The proxies are known for all turns, judged or not. They are the pass rate of the computed metrics, the score of
+        ``code_refusal``, and the answer length on a logarithmic scale. Each value is in the range 0..1. Unknown values are 0.
         """
         if scored.conversation:
             return None
