@@ -1,4 +1,4 @@
-"""Handling of the package's threads, of exceptions that must reach the host program, and of calls that can hang.
+"""Functions for the package's threads, for exceptions that must reach the host program, and for calls that can hang.
 
 Metrics and outlets can be user code that raises any exception. On the package's own threads, every exception counts as a failure of
 this code. On the host's threads, some exceptions come from the host: Ctrl+C, a canceled asyncio task, a killed greenlet, or a
