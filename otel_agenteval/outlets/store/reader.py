@@ -326,7 +326,7 @@ class StoreReader:
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
         """Return a metric's verdicts (all, or a random sample), each with the stored facts about its turn.
 
-        A sample contains ``most`` to ``2 * most`` failed turns, and as many passed turns. If fewer turns match, it is smaller.
+        If enough turns match, a sample contains about ``most`` to ``2 * most`` failed turns, and passed turns in the same range.
         """
         where = self._conditions(replace(wanted, metrics=()), of_scores=True)
         of_turns = Where(self._sql)
