@@ -233,7 +233,7 @@ def _validator(schema: str) -> Any:
 
 
 def _violated_keyword(schema: str, turn: Turn, call: ToolCall) -> str | None:
-    """Return the schema keyword that the call violates, ``""`` if the call is valid, or None if this is unknown."""
+    """Return the schema keyword that the call violates, ``""`` if the call is valid, or None if the call can't be checked."""
     if (arguments := call.arguments) is None:
         return "not_json" if wrote_no_object(turn, call) and not turn.truncated else None
     validator = _validator(schema)

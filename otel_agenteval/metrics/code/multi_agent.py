@@ -359,9 +359,9 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
 def code_specialization(turn: Turn) -> Result:
     """Specialization of the agents: 1 if every agent sends only one type of message.
 
-    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index). It is 1 for a
-    sender with a single message. The value is the mean over the senders. If an interaction doesn't have a ``message_type``, its
-    ``type`` is used instead. If no sender is known, the value is 0 (vacuous).
+    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index). For a sender
+    with a single message, the sum is 1. The value is the mean over the senders. If an interaction doesn't have a ``message_type``,
+    its ``type`` is used instead. If no sender is known, the value is 0 (vacuous).
 
     Detail: ``agents`` (number of senders).
     """

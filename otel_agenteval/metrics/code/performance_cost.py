@@ -211,7 +211,7 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
         estimate: If true, a cost that wasn't reported is estimated.
         prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. These prices override the bundled
             prices. The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If
-            you set ``prices`` in a configuration file, they are also used to estimate the turn's ``cost_usd``.
+            you set ``prices`` in a configuration file, these prices are also used to estimate the turn's ``cost_usd``.
 
     Detail: ``cost``, ``model_cost``, and ``tool_cost``. For an estimate, the detail also contains ``estimated`` and, if known, ``price_source``:
     ``prices``, ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.

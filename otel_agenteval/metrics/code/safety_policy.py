@@ -103,8 +103,8 @@ def code_safety_policy(
         warn_threshold: Lowest severity at which a passing rating has the label ``warn``.
         blocked_actions: Actions that make the metric fail if the judge recommends them.
 
-    Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, ``judge``, or null if the metric passes), and
-    ``ratings`` (number of ratings).
+    Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, or ``judge`` if condition 1, 2, or 3
+    blocked the turn, otherwise null), and ``ratings`` (number of ratings).
     """
     if isinstance(scores, Turn) or not scores:
         return skip("missing:inner")

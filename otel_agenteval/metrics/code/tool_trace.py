@@ -177,7 +177,7 @@ def _missing_arguments(call: ToolCall, names: Sequence[str], non_empty: bool) ->
 
 
 def _required(given: Any, path: str) -> dict[str, list[str]]:
-    """Return each tool's required arguments. ``given`` contains their names, or a JSON Schema for the tool."""
+    """Return each tool's required arguments. For each tool, ``given`` contains argument names or a JSON Schema."""
 
     def argument(given: Any, path: str) -> str:
         if isinstance(given, (Mapping, list, tuple)):

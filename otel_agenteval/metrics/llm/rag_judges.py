@@ -73,8 +73,8 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
     Parameters:
         method: Procedure, as described above.
 
-    Detail: ``statements`` and ``unsupported``. With ``holistic``: ``faithful_claims``, ``hallucinated_claims`` (also as
-    ``unsupported``), and ``reasoning``.
+    Detail with ``statements``: ``statements`` and ``unsupported``. Detail with ``holistic``: ``faithful_claims``,
+    ``hallucinated_claims`` (also as ``unsupported``), and ``reasoning``.
     """
     question, answer, context = turn.input or "", turn.output or "", _joined_context(turn.context)
     if method == "holistic":
@@ -162,8 +162,8 @@ def llm_context_precision(
         method: Procedure, as described above.
         threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``, and the score has no verdict with ``map``.
 
-    Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk), ``reasons``, and ``total_relevant``. With ``holistic``:
-    ``relevant_parts``, ``irrelevant_parts``, and ``reasoning``.
+    Detail with ``map``: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk), ``reasons``, and ``total_relevant``. Detail
+    with ``holistic``: ``relevant_parts``, ``irrelevant_parts``, and ``reasoning``.
     """
     question = turn.input or ""
     if method == "holistic":
@@ -220,8 +220,8 @@ def llm_context_recall(
         method: Procedure, as described above.
         threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``, and the score has no verdict with ``claims``.
 
-    Detail: ``claims`` as ``[{claim, verdict}]``, and ``missing`` (unsupported claims). With ``holistic``: ``information_present``,
-    ``information_missing``, and ``reasoning``.
+    Detail with ``claims``: ``claims`` as ``[{claim, verdict}]``, and ``missing`` (unsupported claims). Detail with ``holistic``:
+    ``information_present``, ``information_missing``, and ``reasoning``.
     """
     truth, context = jsonio.text_of(truth_of(turn)), _joined_context(turn.context)
     if method == "holistic":
@@ -275,7 +275,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     Parameters:
         method: Procedure, as described above.
 
-    Detail: ``relevant_units``, ``total_units``, and ``insufficient``. With ``holistic``: ``reason``.
+    Detail with ``extract``: ``relevant_units``, ``total_units``, and ``insufficient``. Detail with ``holistic``: ``reason``.
     """
     question, context = turn.input or "", turn.context
     if method == "holistic":
