@@ -140,7 +140,7 @@ class InteractionAnalyzer:
 
 
 class NetworkAnalyzer:
-    """Analyzer of the graph of senders and recipients. Methods raise ``GraphTooLarge`` if the graph is too large."""
+    """Analyzer for a graph of agents that send and receive messages. Methods raise ``GraphTooLarge`` if the graph is too large."""
 
     def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
         if not isinstance(adjacency, Mapping):

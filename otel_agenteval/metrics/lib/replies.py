@@ -19,7 +19,7 @@ from ..registry import Asks, Param, Result
 from .values import Words
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
-"""A number such as ``-1.5e3``. Python's ``float`` also accepts other notations, such as ``1_0`` and ``nan``."""
+"""Pattern for a number such as ``-1.5e3``. Python's ``float`` also accepts other notations, such as ``1_0`` and ``nan``."""
 _TRUE = frozenset(("true", "yes", "1", "pass"))
 _FALSE = frozenset(("false", "no", "0", "fail"))
 

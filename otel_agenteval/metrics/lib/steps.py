@@ -36,7 +36,7 @@ _OWN_CHARS, _OWN = 80, 4
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
 """Attribute namespaces of spans that aren't agent steps."""
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')
-"""Signs that a text is a framework's internal state, which is omitted."""
+"""Signs that a text is a framework's internal state. Such texts are omitted."""
 _IDS = ("id", "ids", "uuid", "hash", "timestamp", "_at", "version")
 """Attributes whose names end with one of these suffixes are omitted, because judges don't need them."""
 _IN_THE_TURN = frozenset(
@@ -68,7 +68,7 @@ def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence
 
 
 def steps_of(turn: Turn) -> str:
-    """Return the turn's steps, one per line, without middle steps if there are too many."""
+    """Return the turn's steps, one per line. If there are too many steps, the middle steps are omitted."""
     return numbered_lines(list(_StepWriter(turn).lines()))
 
 
