@@ -35,7 +35,7 @@ _STEP = _WHOLE - _PROBE + 1
 _MOST = 5_000_000
 """Maximum cost of a direct search: the number of strings to find, multiplied by the number of letters in all texts."""
 _UNREADABLE = 200
-"""Minimum length of a prompt that counts as instructions even if none is recognized in it."""
+"""If no sentence of a prompt with at least this length is recognized as an instruction, the whole prompt counts."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 
@@ -267,7 +267,7 @@ def _copied(wanted: str, answer: str) -> bytearray:
 
 
 def _part_finder(texts: list[str], count: int) -> Callable[[str], bool]:
-    """Return a function that checks if any text contains a string. ``count`` is the expected number of calls."""
+    """Return a function that checks if any of the texts contains a string. ``count`` is the expected number of calls."""
 
     def contained(part: str) -> bool:
         return any(part in text for text in texts)

@@ -134,7 +134,7 @@ class OrderModel(NamedTuple):
 
 @dataclass(eq=False)
 class Rated:
-    """Ratings of the passages of one text. Public methods accept character positions, and private methods accept letter positions.
+    """Ratings of passages in one text. Public methods accept character positions, and private methods accept letter positions.
 
     A *score* counts every n-gram and is fast. Tables and lists repeat n-grams, which can inflate their scores. A *distinct score*
     counts each n-gram once. It requires sorting, so it is computed only for passages with a high score.

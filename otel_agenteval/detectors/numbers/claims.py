@@ -216,7 +216,7 @@ _HYPOTHETICAL = re.compile(
     r"наприклад|припустимо|зазвичай|örneğin|diyelim|genel olarak|till exempel|t\.ex\.|i allmänhet|misalnya|contohnya|umumnya|ví dụ|thông thường|esimerkiksi|"
     r"például|for eksempel|if\b.{1,120}?(?:\bwould\b|'d\b)|würden?|wäre|olursa|olsa)\b"
 )
-"""Pattern for phrases that introduce an example or a general statement, in lower case."""
+"""Pattern for lower-case phrases that introduce an example or a general statement."""
 _HYPOTHETICAL_BEYOND_LATIN = (
     "例えば", "たとえば", "一般的に", "一般に", "比如", "例如", "假设", "一般来说", "예를 들어", "일반적으로", "على سبيل المثال", "مثلا", "बत के तौर", "उदाहरण", "לדוגמה", "למשל", "ตัวอย่าง",
 )  # fmt: skip

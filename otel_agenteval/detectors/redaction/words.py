@@ -44,7 +44,7 @@ _NO_NAME = lazy(
 
 @cache
 def _unspaced() -> dict[str, int]:
-    """Return strengths of names in languages without spaces, or with attached particles."""
+    """Map names of secrets to strengths, for languages without spaces and languages that attach particles to words."""
     return {
         name: strength
         for section, strength in (("unspaced_passwords", PASSWORD), ("unspaced_keys", KEY))

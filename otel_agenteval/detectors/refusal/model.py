@@ -210,12 +210,12 @@ _OTHER_WORDS_STEMS = (
 
 
 def asks_for_refusal(question: str) -> bool:
-    """Return True if the user requested a text that declines. ``question`` is folded and can be in any language."""
+    """Return True if the user requested a text that declines. ``question`` is a result of :func:`plain`, in any language."""
     return (not question.isascii() or has_any(question, _DECLINING_STEMS)) and _DECLINING_TEXT.search(question) is not None
 
 
 def asks_for_other_words(question: str) -> bool:
-    """Return True if the user requested a translation or a rewording. ``question`` is folded and can be in any language."""
+    """Return True if the user requested a translation or a rewording. ``question`` is a result of :func:`plain`, in any language."""
     return (not question.isascii() or has_any(question, _OTHER_WORDS_STEMS)) and _OTHER_WORDS.search(question) is not None
 
 
