@@ -50,7 +50,7 @@ def transcribed(content: MediaContent, wanted: Transcription) -> str:
 
 @lru_cache(maxsize=8)
 def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
-    """Return the cached transcriber of the process with the ID ``process``. A process can't use another's connections and locks."""
+    """Return the cached transcriber of the process with the ID ``process``. Connections and locks can't be shared."""
     return _Transcriber(_local(wanted) if wanted.path is not None else _Server(wanted))
 
 
