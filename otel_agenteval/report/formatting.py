@@ -48,7 +48,7 @@ def with_interval(share: float | None, interval: Interval) -> str:
 
 
 def share(passed: int, judged: int, *, whole: bool) -> str:
-    """Format a pass rate as ``67 %`` or, unless ``whole`` is set (every attempt was scored), as ``67 % (4 of 6)``."""
+    """Format a pass rate as ``67 %`` if ``whole`` (every attempt was scored), otherwise as ``67 % (4 of 6)``."""
     return percent(passed / judged if judged else None) + ("" if whole or not judged else f" ({passed:,} of {judged:,})")
 
 

@@ -1,7 +1,7 @@
 """Markdown summary for a pull request.
 
-Names and explanations can quote an agent or its user. Code spans enclose them, so that they can't mention GitHub users, add links
-or pictures, or contain HTML.
+Names and explanations can quote an agent or its user. Code spans enclose these texts, which therefore can't mention GitHub users,
+add links or pictures, or contain HTML.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _HOW = "Pass the output of `otel-agenteval eval --format jsonl`"
 _TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 MOST_WITH_FACTS = 10_000
 BLANK = "the answer is blank"
-"""Reason why a gate that was skipped with the reason ``empty_output`` fails: a blank answer must not pass."""
+"""Reason shown for a gate that was skipped as ``empty_output``. Such a gate fails, because a blank answer must not pass."""
 PARAMETERS = "parameters_hash"
 """JSON key with a hash that distinguishes configurations of the same metric."""
 
