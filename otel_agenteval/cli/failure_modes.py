@@ -45,7 +45,7 @@ from .scoring import Evaluation, close_models, results_of, warn_of_new_budget
 _PAGE = 100
 """Number of turns to read from the store at a time."""
 _MOST_SPLIT = 20
-"""Number of failure modes, most frequent first, to split into topics."""
+"""Maximum number of failure modes to split into topics, most frequent first."""
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 

@@ -92,7 +92,7 @@ def _share(text: str) -> float:
 
 
 def _reasons_in(outcomes: Iterable[CaseOutcome]) -> str:
-    """Return the most common reason for missing scores, in parentheses, or an empty string."""
+    """If scores are missing, return the most common reason in parentheses. Otherwise, return an empty string."""
     found = Counter(outcome.explanation or outcome.error_type for outcome in outcomes if outcome.value is None)
     return f" ({found.most_common(1)[0][0]})" if found else ""
 

@@ -74,7 +74,7 @@ def newcombe(before: tuple[float, float], after: tuple[float, float], correlatio
 
 
 def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval:
-    """Return Newcombe's 95 % interval for the difference between two paired proportions. Arguments are numbers of pairs."""
+    """Return Newcombe's 95 % interval for the difference between paired proportions, from the numbers of pairs by outcome."""
     n = both + lost + gained + neither
     margins = float(both + lost) * (gained + neither) * (both + gained) * (lost + neither)
     cross = float(both * neither - lost * gained)
