@@ -57,8 +57,8 @@ class Credential(NamedTuple):
 def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
     """Return the credentials that a text discloses, sorted by position and without overlaps.
 
-    ``given`` is a function that returns all texts that the agent received, except the user's. This function is called only when
-    needed. ``asked`` is the request. ``users`` is everything that the user wrote in the conversation.
+    ``given`` is a function that returns all texts that the agent received, except the user's texts. This function is called only
+    when needed. ``asked`` is the request. ``users`` is everything that the user wrote in the conversation.
     """
     text = text[:SCAN_LIMIT]
     found: list[Credential] = []

@@ -282,7 +282,7 @@ _DATE = lazy(
 
 
 _OLDEST = 1925
-"""Earliest year of birth of a living person."""
+"""Earliest plausible birth year of a living person."""
 
 
 def _births(text: str, context: _Context) -> Iterator[Find]:

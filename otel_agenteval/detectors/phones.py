@@ -1,4 +1,4 @@
-"""Find phone numbers that a country has issued. The ``phonenumbers`` library is imported only if a text might contain one."""
+"""Find phone numbers that a country has issued. ``phonenumbers`` is imported only if a text might contain such a number."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Token(NamedTuple):
     """Texts for a fast pre-check. Every prefix contains one of these texts. Not needed if the prefix starts with fixed text."""
 
     def starts(self) -> tuple[str, ...]:
-        """Return texts for a fast pre-check. Every token contains at least one of them."""
+        """Return texts for a fast pre-check. Every token contains at least one of these texts."""
         if self.literals:
             return tuple(self.literals)
         plain = re.split(r"[^A-Za-z0-9_-]", self.prefix, maxsplit=1)[0]
@@ -43,7 +43,7 @@ class Format(NamedTuple):
 
     pattern: re.Pattern[str]
     literals: tuple[str, ...]
-    """Texts for a fast pre-check. Every match contains at least one of them."""
+    """Texts for a fast pre-check. Every match contains at least one of these texts."""
     type: str = ""
 
     def may_be_in(self, text: str) -> bool:

@@ -101,7 +101,7 @@ _WORDS = "injection_words.txt"
 
 @cache
 def _name_pieces(in_ascii: bool) -> tuple[str, ...]:
-    """Return substrings for a fast pre-check. Every name of a machine or an assistant contains at least one of them."""
+    """Return substrings for a fast pre-check. Every name of a machine or an assistant contains at least one of these substrings."""
     return tuple(piece for piece in words(_WORDS, "calls") if not in_ascii or piece.isascii())
 
 

@@ -62,7 +62,7 @@ NAMES = (
     r"ассистент\w{0,2}|помощник\w{0,2}|агент\w{0,2}|модель\b|асистент\w{0,2}|помічник\w{0,2}|agente\b|tro ly\b|mo hinh\b",
     r"(?:أيها |عزيزي )?المساعد|النموذج|עוזר|המודל|לעוזר|सहायक|助手|助理|모델|에이전트|비서(?=[ ,:님])|ผู้ช่วย",
 )
-"""Names that people and things can have too, such as ``agent``. They count only if the text directly addresses them."""
+"""Names that people and things can have too, such as ``agent``. Such a name counts only if the text addresses it directly."""
 READS = any_of(
     r"revis\w+|corrig\w+|correg\w+|califi\w+|clasific\w+|trie[nrsz]?\w{0,2}\b|class\w{0,3}\b|compar\w+|confront\w+|control\w+|vergleich\w*|sortier\w*|pruf\w*|sortuj\w*|porownu\w*|ocenia\w*|porovnav\w*|hodnot\w*|vyhodnot\w*|beoordel\w*|vergelijk\w*|controle\w*|bedom\w*|granska\w*|jamfor\w*|degerlendir\w*|karsilastir\w*|проверя\w+|оценива\w+|сравнива\w+|сортиру\w+|оціню\w+|порівню\w+|сорту\w+|kiem tra|danh gia|so sanh|menilai|memeriksa|membandingkan|arvioi\w*|διαβάζ\w+|επεξεργάζ\w+",
     r"يراجع|يقيّ?م|يفرز|بודק\w*|מדרג\w*|मूल्यांकन|जाँच|審査|採点|評価|比較|评审|评分|审核|筛选|比较|심사|채점|평가|비교|ตรวจ|ประเมิน",

@@ -48,7 +48,7 @@ class _SecretProgram(NamedTuple):
     needs: str = ""
     """Pattern that a word of the command must match. Otherwise, the flags have another meaning."""
     operands: int = 0
-    """Minimum number of operands of a command whose last operand is a secret. If 0, no operand is a secret."""
+    """If a command has at least this number of operands, the last operand is a secret. If 0, no operand is a secret."""
 
 
 @cache
@@ -64,7 +64,7 @@ _PROGRAM_NAME = lazy(
     lambda: rf"(?<![\w.=-])(?:{'|'.join(map(re.escape, sorted(_programs_by_name(), key=len, reverse=True)))})(?=[\s\"'\\])"
 )
 _COMMAND_LITERALS = (" -", '"-', "'-", " /p", " /rp", "net us", "rabbitmqctl", "sqlplus", "impdp", "expdp", "wpa_passphrase")
-"""Texts for a fast pre-check. Every command with a secret contains at least one of them."""
+"""Texts for a fast pre-check. Every command with a secret contains at least one of these texts."""
 _WORD = lazy(
     r"""
     (?:[ \t]|\\\r?\n){0,40} (?:,\s{0,40})?  # in a list of arguments, words are separated by commas

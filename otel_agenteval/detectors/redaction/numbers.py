@@ -154,7 +154,7 @@ def _starts_of_words(lowered: str, words: Iterable[str]) -> list[int]:
 # --- telephone numbers
 
 _ADJACENT_LETTER = r"0-9A-Za-z_\u00c0-\u052f"
-"""Characters that can't be next to a number, except letters of scripts without spaces."""
+"""Characters that can't be next to a number. Letters of scripts without spaces can be, so they aren't included."""
 _LEFT = rf"(?<![{_ADJACENT_LETTER}@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
 _RIGHT = rf"(?![{_ADJACENT_LETTER}@%€£$])(?![.,:/][0-9])(?!-\w)"
 _EXTENSION = (  # " ext. 12"

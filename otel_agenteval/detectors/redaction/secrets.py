@@ -143,7 +143,7 @@ _LEAST_DIFFERENT = 5
 class _TokenSearch(NamedTuple):
     token: Token
     literals: tuple[str, ...]
-    """Texts for a fast pre-check. Every token of this kind contains one of them."""
+    """Texts for a fast pre-check. Every token of this kind contains one of these texts."""
     prefix: re.Pattern[str]
     body: re.Pattern[str]
 

@@ -206,7 +206,7 @@ _OTHER_WORDS_STEMS = (
     "translat", "ubersetz", "tradu", "vertaal", "przetlum", "cevir", "dich", "terjemah", "oversatt", " say", "rewrite", "rephrase", "paraphras",
     "umformul", "reformul",
 )  # fmt: skip
-"""Stems for a fast pre-check. In ASCII text, every match of ``_OTHER_WORDS`` contains one of them."""
+"""Stems for a fast pre-check. In ASCII text, every match of ``_OTHER_WORDS`` contains one of these stems."""
 
 
 def asks_for_refusal(question: str) -> bool:
