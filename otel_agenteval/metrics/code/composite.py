@@ -82,7 +82,7 @@ def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
 
 @metric(aliases=("agentunit:composite", "agentunit:CompositeMetric"))
 def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
-    """Mean of the values of several metrics.
+    """Mean of several metrics' values.
 
     The mean excludes skipped scores and errors, because they don't have a value. If no score has a value, the metric is skipped as
     ``all_inner_null``. Combine only metrics with the same scale and direction. To reverse a metric's direction, use ``code_not``.
@@ -127,7 +127,7 @@ def code_weighted_score(
     include_booleans: bool = False,
     threshold: Finite | None = None,
 ) -> Result:
-    """Weighted mean of the values of several metrics.
+    """Weighted mean of several metrics' values.
 
     The value is ``sum(value * weight) / sum(weights)``. The sums exclude skipped scores and errors. Unless ``include_booleans`` is
     true, they also exclude boolean scores. If the sum of the weights is 0 or negative, the divisor is 1. If no score is left, the

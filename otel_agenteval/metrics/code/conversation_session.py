@@ -32,7 +32,7 @@ _SHOWN = 200
 
 
 def says_something(message: Message) -> bool:
-    """Return True unless the message contains only tool calls or tool results."""
+    """Return False if the message contains only tool calls or tool results, otherwise True."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 

@@ -117,7 +117,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
     side. Sharp photos have a sharpness of several hundred, and blurred photos less than 50. Drawings with plain areas can also be
     below 50.
 
-    Transparent images get a white background or, if nearly all visible pixels are white, a black one. 16-bit values become 8-bit.
+    Transparent images get a white background (black if nearly all visible pixels are white). 16-bit values become 8-bit.
 
     The metric measures images whose data the turn contains, and images that the ``media`` configuration allows it to open. If an
     image can't be decoded, the score is an error. The score is skipped for these reasons:

@@ -54,7 +54,7 @@ PAIR_LIMIT = 1_000_000
 WORD_LIMIT = TEXT_LIMIT // 2
 """Maximum words for ROUGE. Texts within :data:`TEXT_LIMIT` can exceed this limit only in scripts without spaces."""
 SKIP_BIGRAM_LIMIT = 1_000
-"""Maximum words for skip-bigrams, whose number is about half the square of the number of words."""
+"""Maximum words for skip-bigrams. A text of ``n`` words has about ``n * n / 2`` skip-bigrams."""
 
 References = Annotated[Texts | None, Param("reference", "value", "expected_output", "expcted_output")]
 Reference = Annotated[Texts | None, Param("references", "value", "expected_output", "expcted_output")]

@@ -373,7 +373,7 @@ def code_tool_correctness(
         exact_match: If true, the value is 1 if the agent made exactly the expected calls in this order, and otherwise 0.
         ordered: If true, only calls in the expected order can form pairs.
 
-    Detail: ``expected_count``, ``call_count``, and, unless ``exact_match`` or ``ordered`` is set, ``scores`` (the score of each expected call).
+    Detail: ``expected_count``, ``call_count``, and ``scores`` (the score of each expected call, omitted with ``exact_match`` or ``ordered``).
 
     If you use the metric name ``trusys:tool-correctness``, the default of ``check_arguments`` is true.
     """

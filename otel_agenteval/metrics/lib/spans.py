@@ -28,7 +28,7 @@ class Forest:
     """The parent and child relations of a turn's spans, by index.
 
     A parent that isn't in the turn is ignored. If parents form a cycle, the cycle's first span becomes a root. If several spans
-    have the same ID, children belong to the first one.
+    have the same ID, children belong to the first of these spans.
     """
 
     def __init__(self, spans: Sequence[SpanInfo]) -> None:
@@ -88,7 +88,7 @@ class Forest:
         return total, matched
 
     def descendants(self, matching: Answers, stops: Answers) -> Counts:
-        """Count each span's descendants, and the matching ones. Omit spans marked in ``stops``, and their descendants."""
+        """Count each span's descendants and matching descendants. Omit spans marked in ``stops``, and their descendants."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in reversed(self.order):
             parent = self.parents[index]

@@ -337,7 +337,7 @@ def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
 
 
 def findings_of(turn: Turn) -> str:
-    """Return shortened texts of retrieved documents, except those that the steps contain."""
+    """Return shortened texts of retrieved documents. Texts that the steps contain are omitted."""
     given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
     results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
     known = (text for text in turn.context if text.strip() and text not in results)
