@@ -18,7 +18,7 @@ from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy, table, word_set
 class Token(NamedTuple):
     prefix: str
     body: str
-    """Characters allowed in the body, in the syntax of a regular expression's character class."""
+    """Characters allowed after the prefix, in the syntax of a regular expression's character class."""
     least: int
     most: int
     glued: bool = True

@@ -141,7 +141,7 @@ _LATIN = tuple(language for language in LANGUAGES if language not in dict(_SCRIP
 
 
 def language_of(text: str) -> LexiconTable | None:
-    """Return the lexicon for a folded text, or None if letters and frequent words don't identify the language."""
+    """Return the lexicon for a text from :func:`plain`, or None if letters and frequent words don't identify the language."""
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:

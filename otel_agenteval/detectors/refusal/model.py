@@ -44,7 +44,7 @@ class Read(NamedTuple):
     numbers: dict[str, float]
     """Evidence by name. Values except ``len`` are from 0 to 1. Empty if no word suggests a refusal."""
     told: str = ""
-    """The folded sentences that have no declining words, as one text. These sentences can have words of the class ``scope``."""
+    """The sentences that have no declining words, as one text. These sentences can have words of the class ``scope``."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
