@@ -75,9 +75,9 @@ def live_metric(
 ) -> BoundMetric:
     """Return the metric for a configuration entry.
 
-    Names from the seed catalog ``system`` don't need a prefix. Thresholds are from 0 to ``scale`` (1 or 100). The parameters in
-    :attr:`Metric.live` are added if ``name`` is the metric's own name (not an alias), and if ``params`` is empty or contains only
-    ``threshold`` and ``inverse``. Raises ConfigError for an unknown name or an invalid parameter.
+    Names from the seed catalog ``system`` (such as ``agentunit``) don't need a prefix. Thresholds are from 0 to ``scale`` (1 or
+    100). The parameters in :attr:`Metric.live` are added if ``name`` is the metric's own name (not an alias), and if ``params`` is
+    empty or contains only ``threshold`` and ``inverse``. Raises ConfigError for an unknown name or an invalid parameter.
     """
     found = resolve(under(system, name))
     inner = functools.partial(live_metric, scale=scale, system=system)
@@ -184,7 +184,7 @@ class BoundMetric:
         self._change_facts(metric=self.name)
 
     def set_policy(self, policy: Policy) -> None:
-        """Set the policy of the metric's scores: ``gate`` or ``trend``."""
+        """Set the policy of the metric's scores: ``gate`` (must pass) or ``trend`` (only tracked)."""
         self.policy = policy
         self._change_facts(policy=policy)
 
@@ -316,7 +316,7 @@ class BoundMetric:
         return failed, value if self.metric.direction == "down" else -value
 
     def _with_truth(self, turn: Turn) -> Turn:
-        """Return the turn with the configured ground truth and, if its input is unknown, the seed catalog's substitute input."""
+        """Return the turn with the configured ground truth and, if the input is unknown, any substitute from the seed catalog."""
         changed = {} if self._truth is None else {"ground_truth": self._truth}
         if self.view is not None and self.view.input is not None and not turn.input:
             changed["input"] = self.view.input.replace("{output}", turn.output or "")

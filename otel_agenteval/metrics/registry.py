@@ -543,7 +543,7 @@ def default_pack() -> list[str]:
 
 
 def under(system: str | None, name: str) -> str:
-    """Add the prefix ``system`` to a metric name from this seed catalog. Canonical names and prefixed names stay unchanged."""
+    """Prefix a metric name from the seed catalog ``system`` with ``system:``. Canonical names and prefixed names stay unchanged."""
     if system is None or ":" in name or _find(name.partition(".")[0]):
         return name
     known = (f"{system}:{name.removeprefix('not-') if system == 'trusys' else name}", f"{system}:{name}Evaluator")
@@ -650,7 +650,7 @@ def _resolve_seed_name(name: str, target: str, preset: Mapping[str, Any]) -> Res
 
 
 def name_under(seed: str, name: str) -> str:
-    """Return a metric's first name in a seed catalog, or ``name`` if the catalog doesn't contain the metric."""
+    """Return a metric's first name in a seed catalog (such as ``agentunit``), or ``name`` if the catalog lacks the metric."""
     plain, sign, number = name.partition("#")
     aliases = () if (found := _find(plain)) is None else found.aliases
     return next((alias.partition(":")[2] for alias in aliases if alias.startswith(f"{seed}:")), plain) + sign + number

@@ -137,7 +137,7 @@ def code_weighted_score(
         entries: Objects ``{metric, weight}``. Each metric is a name or ``{name: {parameters}}``.
         metrics: Metric names, or objects ``{name: {parameters}}``. You can set ``metrics`` and ``weights`` instead of ``entries``.
             If you only call ``combine``, you can omit ``metrics``.
-        weights: One weight for each inner metric, in the same order.
+        weights: One weight for each inner metric, in the order of ``metrics``.
         include_booleans: If true, boolean scores count as 1 and 0.
         threshold: Lowest passing value or, if lower values are better for all inner metrics, highest passing value.
 

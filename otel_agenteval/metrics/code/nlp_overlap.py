@@ -407,8 +407,8 @@ def code_meteor(
         gamma: Weight of the order penalty.
         tokenizer: Tokenizer. See ``code_bleu``.
         stemmer: How to reduce words to stems. ``suffix`` removes ``ing``, ``ed``, ``es``, or ``s`` from words that are long enough.
-            If ``ing`` or ``ed`` was removed, one of two equal final consonants is also removed. ``none`` keeps words unchanged.
-            ``suffix`` doesn't change the words of the tokenizer ``ms``, because they are in upper case.
+            If ``ing`` or ``ed`` was removed, one of two equal final consonants is also removed (``stopped`` → ``stop``). ``none``
+            keeps words unchanged. ``suffix`` doesn't change the words of the tokenizer ``ms``, because they are in upper case.
 
     Detail: ``matches``, ``precision``, ``recall``, ``chunks``, and ``reference_index``.
     """

@@ -212,7 +212,7 @@ class XmlDocument(NamedTuple):
 
 
 def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
-    """Parse an XML document, and list missing ``required`` elements. If the document is malformed, all required elements are missing."""
+    """Parse an XML document, and list missing ``required`` elements. If the document is malformed, all elements are missing."""
     deepest = max((max(path.count(".") + 1, 2) for path in required), default=0)
     opened: list[str] = []
     paths: set[tuple[str, ...]] = set()
