@@ -211,7 +211,7 @@ CHECKS: Mapping[str, Check] = {
     "thai_identity": lambda digits: (11 - _weighted_sum(digits[:12], range(13, 1, -1)) % 11) % 10 == int(digits[12]),
     "turkish_identity": _turkish,
 }
-"""Validation functions by name. Each receives a number in upper case without separators, and rejects samples from documentation."""
+"""Validation functions by name. Each function receives a number in upper case without separators, and rejects samples from documentation."""
 
 
 # --- numbers of persons
@@ -219,7 +219,7 @@ CHECKS: Mapping[str, Check] = {
 
 class _NumberKind(NamedTuple):
     name: str
-    """``ssn``, ``national_id``, ``passport``, or ``driver_license``."""
+    """Kind of number: ``ssn``, ``national_id``, ``passport``, or ``driver_license``."""
     words: tuple[str, ...]
     word: re.Pattern[str]
     shape: str

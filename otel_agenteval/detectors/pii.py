@@ -75,7 +75,7 @@ def _valid_cards(text: str) -> Iterator[Span]:
 
 class Detector(NamedTuple):
     kind: str
-    """``email``, ``phone``, ``ssn``, ``credit_card``, ``name``, or ``address``."""
+    """Kind of data: ``email``, ``phone``, ``ssn``, ``credit_card``, ``name``, or ``address``."""
     confidence: float
     """Confidence that a match is personal data, from 0 to 1."""
     shape: re.Pattern[bytes]

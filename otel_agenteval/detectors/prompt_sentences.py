@@ -83,7 +83,7 @@ _HEADING = re.compile(
     r"^\s*(?:\#{1,6}\s*\S|\*\*[^*\n]{2,60}\*\*:?\s*$|</?[A-Za-z][^<>\n]{1,60}>\s*$|[^\n.!?。]{2,60}[:：]\s*$|[A-ZÀ-ÞΑ-ΩА-Я][A-ZÀ-ÞΑ-ΩА-Я0-9 /&-]{3,50}\s*$|【[^】]{1,30}】\s*$)"
 )
 _LABEL = re.compile(r"[\w ]{2,30}[:：]\s+(?=\S)|[\w ]{2,30}：(?=\S)")
-"""Pattern for a label before text on the same line."""
+"""Pattern for a label such as ``Tone:`` before text on the same line."""
 _RULES = re.compile(
     r"\b(?:rules?|instruct|behaviou?r|style|tone|format|role|task|persona|guideline|limits|conduct|do|don'?ts?|never|always|safety|security|scope|tools?|escalat|confident|internal|identity|process|steps|workflow|output|goal|mission|duties|principles|boundar"
     r"|regel|aufgabe|auftrag|stil|verhalten|grundsätz|rolle|ablauf|ton|règles|consignes|rôle|mission|style|limites|reglas|instrucciones|tarea|estilo|tono|función|límites|normas|regole|istruzioni|compito|stile|ruolo|limiti|regras|instruções|tarefa|estilo|papel|regels|taak|stijl|zasady|zadani|styl|reguły|правил|задач|роль|стиль|инструкц|завдан|kural|görev|üslup|talimat|rol|regler|uppgift|pravidl|úkol|säännö|tehtäv|szabály|feladat|aturan|tugas|peran|quy tắc|nhiệm vụ|vai trò)"

@@ -1,4 +1,4 @@
-"""Find secrets in commands, function calls, and statements by position or flag."""
+"""Find secrets by their position or flag in commands, function calls, and statements."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _OPENING = re.compile(r"(?<!\w)'(?=\w)")
 
 class Read(NamedTuple):
     language: str
-    """Empty if the language is unknown."""
+    """Language code, or empty if the language is unknown."""
     numbers: dict[str, float]
     """Evidence by name. Values except ``len`` are from 0 to 1. Empty if no word suggests a refusal."""
     told: str = ""
