@@ -194,7 +194,7 @@ class BoundMetric:
             self._when_true = (self._facts, *self._when_true[1:])
 
     def but(self, params: Mapping[str, Any]) -> BoundMetric:
-        """Return a copy of the metric with other parameters. Scores of the copy and the original belong to the same series."""
+        """Return a copy of the metric with other parameters. In reports, both metrics' scores belong to the same series."""
         found = BoundMetric(self.metric, params, self.policy, self.view, self._inner_metric)
         if self.name != self.metric.name:
             found.call_series(self.name.removeprefix(f"{self.metric.name}."))

@@ -271,7 +271,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequirement:
-    """Pattern of ``code_workflow_tool_chain_validity``: a tool, and conditions for its calls."""
+    """Pattern for ``code_workflow_tool_chain_validity``: a tool, and conditions for its calls."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 

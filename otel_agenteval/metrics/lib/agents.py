@@ -28,7 +28,7 @@ class Interaction:
     sender: str | None
     recipients: tuple[str, ...]
     kind: str
-    """``request``, ``response``, ``delegation``, ``collaboration``, …, in lower case."""
+    """Type of interaction in lower case: ``request``, ``response``, ``delegation``, ``collaboration``, …"""
     message_type: str
     success: bool | None
     response_s: float | None
