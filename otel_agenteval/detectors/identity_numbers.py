@@ -211,7 +211,7 @@ CHECKS: Mapping[str, Check] = {
     "thai_identity": lambda digits: (11 - _weighted_sum(digits[:12], range(13, 1, -1)) % 11) % 10 == int(digits[12]),
     "turkish_identity": _turkish,
 }
-"""Validation functions by name. Each function receives a number in upper case without separators, and rejects samples from documentation."""
+"""Validation functions by name. Each function receives a number in upper case without separators, and rejects documentation samples."""
 
 
 # --- numbers of persons

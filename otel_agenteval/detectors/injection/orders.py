@@ -66,7 +66,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 def _orders_in(
     result: str, texts: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
 ) -> list[Marker]:
-    """Return at most one forged role and one instruction. For a single text, callers can pass its ratings (``rated``, ``disguised``)."""
+    """Return at most one forged role and one instruction. Callers can pass a single text's ratings (``rated``, ``disguised``)."""
     markers: dict[str, Marker] = {}
     for text in texts:
         if ("instruction_override" in markers or not _has_enough_words(text)) and not has_any(text, _ROLE_MARKS):

@@ -158,7 +158,7 @@ def language_of(text: str) -> LexiconTable | None:
 
 @cache
 def _languages_of_words() -> dict[str, int]:
-    """Map each frequent word to an integer with a 16-bit counter per language. The sum of a text's integers counts each language's words."""
+    """Map each frequent word to an integer with a 16-bit counter per language. The sum for a text counts the words of each language."""
     found: dict[str, int] = {}
     for place, language in enumerate(_LATIN):
         for word in table_of(language).common:
