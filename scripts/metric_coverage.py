@@ -306,25 +306,22 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
     for name in rows:
         families.setdefault(oa.get_metric(name).metric.family, []).append(name)
     for family, names in sorted(families.items()):
-        lines += [
-            f"## [{family}]({family}.md)",
-            "",
+        lines += [f"## [{family}]({family}.md)", ""]
+        run = {name: row for name in names if (row := rows[name]) is not None}
+        head = [
             f"| Metric | {' | '.join(kind[0].upper() + kind[1:] for kind in KINDS)} | Values | Passed |",
             "|---" * (len(KINDS) + 3) + "|",
         ]
-        lines += [_line(name, rows[name]) for name in names]
+        lines += [*head, *(_line(name, row) for name, row in run.items()), ""] if run else []
         notes: dict[str, list[str]] = {}
         for name in names:
             notes.setdefault(_note(name, rows[name]), []).append(f"`{name}`")
         notes.pop("", None)
-        lines += ["", *(f"- {', '.join(named)}: {said}" for said, named in notes.items())] if notes else []
-        lines.append("")
+        lines += [*(f"- {', '.join(named)}: {said}" for said, named in notes.items()), ""] if notes else []
     return "\n".join([*lines, promises.section()])
 
 
-def _line(name: str, row: Row | None) -> str:
-    if row is None:
-        return f"| {_named(name, row)} |{' – |' * (len(KINDS) + 2)}"
+def _line(name: str, row: Row) -> str:
     shares = [_percent(row.evaluated[kind], row.seen[kind]) for kind in KINDS]
     passed = _percent(sum(row.passed), len(row.passed)) if row.passed and row.metric.kind == "code" else "–"
     return f"| {_named(name, row)} | {' | '.join(shares)} | {_spread(row)} | {passed} |"
@@ -433,8 +430,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = measured(recorded, options.names)
     faults = unexplained(rows)
     print("\n".join(faults), file=sys.stderr)
-    for name in rows:
-        print(_line(name, rows[name]), _note(name, rows[name]))
+    for name, row in rows.items():
+        print(_line(name, row) if row is not None else f"`{name}`:", _note(name, row))
     return 1 if faults else 0
 
 
