@@ -79,7 +79,10 @@ def test_a_task_can_read_its_case() -> None:
             ["experiment", "recorded", "other.csv"],
             "other.csv: must have a column output, got question, actual_output. Name the column of the answers: --columns output=actual_output",
         ),
-        (["experiment", "recorded", "qa.csv", "--columns", "output=reply"], "--columns: output=reply: must be NAME=COLUMN"),
+        (
+            ["experiment", "recorded", "qa.csv", "--columns", "output=reply"],
+            "--columns: output=reply: column 'reply' not found. Columns in the dataset: ",
+        ),
         (["experiment", "recorded", "qa.csv", "--columns", "output"], "--columns: output=: must be NAME=COLUMN"),
     ],
 )

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if len(args.groups) not in (0, 2):
-        raise ConfigError(refusal("GROUP", repr(" ".join(args.groups)), "must be two groups, the older one first, or none"))
+        raise ConfigError(refusal("GROUP", repr(" ".join(args.groups)), "must be given twice (older group first) or not at all"))
     if args.effect is not None and not args.effect > 0:
         raise ConfigError(refusal("--effect", f"{args.effect:g}", "must be a number above 0. Example: 0.05"))
     with StoreReader(store_path(args.store, load_config(args.config))) as reader:

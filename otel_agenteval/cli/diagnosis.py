@@ -161,7 +161,7 @@ LIBRARIES = {
     "groq": "openinference-instrumentation-groq", "autogen-agentchat": "openinference-instrumentation-autogen-agentchat",
     "boto3": "openinference-instrumentation-bedrock", "ollama": "opentelemetry-instrumentation-ollama", "cohere": "opentelemetry-instrumentation-cohere",
 }  # fmt: skip
-"""Instrumentation package for each agent framework or model SDK that doesn't create spans itself."""
+"""Suggested instrumentation package for each agent framework or model SDK that doesn't create all GenAI spans itself."""
 _WRAPPERS = (
     "langchain-core", "llama-index-core", "openai-agents", "dspy", "smolagents", "agno", "autogen-agentchat", "pydantic-ai-slim", "google-adk",
     "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm",

@@ -132,8 +132,8 @@ def _renamed(dataset: str, given: Sequence[str]) -> list[dict[str, Any]]:
     names = dict(pair.partition("=")[::2] for pair in pairs)
     for name, column in names.items():
         if not name or (column not in known and rows):
-            columns = ", ".join(known) or "none"
-            raise ConfigError(f"--columns: {name}={column}: must be NAME=COLUMN. Columns in the dataset: {columns}")
+            fault = f"column {column!r} not found" if name and column else "must be NAME=COLUMN"
+            raise ConfigError(f"--columns: {name}={column}: {fault}. Columns in the dataset: {', '.join(known) or 'none'}")
     new = {column: name for name, column in names.items()}
     return [_Row(place, {new.get(column, column): value for column, value in row.items()}) for place, row in rows]
 

@@ -125,7 +125,7 @@ _SPELLED = (b" a a a ", b" a  a  a ", b" a    a    a ")
 _DIGITS_TOO = bytes.maketrans(b"0", b"a")
 _LETTER_BY_LETTER = re.compile(rb"(?<![a0!])(?:!?[a0]!?(?: {1,2}| {4})){12}")
 _STEMS = ScreenedWords(words("secrets.txt", "stems"))
-"""Lower-case stems of words such as "password". Short secrets are searched only in texts with such a stem."""
+"""Lowercase stems of words such as "password". Texts without such a stem, or a foreign word, aren't searched for short secrets."""
 _CODE_STEMS = ScreenedWords(words("secrets.txt", "code_stems"))
 _HARMLESS = re.compile(
     rb"[^\w/]*(?:[A-Z]{1,5}(?:[-/#]?[0-9]{1,10}){1,4}|[0-9-]{8,10}T[0-9:.]+(?:Z|[+-][0-9:]+)?|[0-9][0-9.,:/-]*[^\w]?[A-Za-z]{1,3}"

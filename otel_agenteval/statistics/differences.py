@@ -109,7 +109,7 @@ def find_differences(
         bad: True for each bad turn.
         weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
         draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.
-        effects: attributes that a failure itself can change. Their facts don't form pairs, and explain only each other.
+        effects: attributes that a failure itself can change. Their facts don't form pairs, and hide only findings about other effects.
         error: the maximum expected share of findings that differ only by chance.
         selected: True if other facts define the bad turns. Facts that apply to nearly the same turns are then moved to ``same``.
     """

@@ -120,7 +120,7 @@ def test_it_can_be_read(store: str, form: str, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["1.1"], "must be two groups"),
+        (["1.1"], "must be given twice"),
         (["1.1", "9.9"], "must be a group of stored turns, got '9.9'. Stored groups: 1.0 (400 turns), 1.1 (400 turns)"),
         (["--by", "agent"], "a comparison needs two groups of stored turns, got bot (1,200 turns)"),
         (["--by", "nothing"], "a comparison needs two groups of stored turns, got none"),

@@ -144,7 +144,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Compute missing output tokens from the total. If only the total includes reasoning or cached tokens, add these tokens."""
+        """Compute missing output tokens. Tokens that only the total includes count as output (reasoning tokens) or input (others)."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)

@@ -120,7 +120,7 @@ def code_unknown_tool(turn: Turn) -> bool | Result:
     | calls ``search``, and ``search`` and ``book`` are defined | passes |
     | calls ``Search``, but only ``search`` is defined | fails, ``unknown: ["Search"]`` |
     | no calls | passes (vacuous) |
-    | unknown calls or definitions | skipped as ``missing:tool_calls`` or ``missing:tool_definitions`` |
+    | no data about tool calls or tool definitions | skipped as ``missing:tool_calls`` or ``missing:tool_definitions`` |
     """
     if not (calls := turn.tool_calls):
         return vacuous(True)
