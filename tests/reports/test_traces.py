@@ -378,6 +378,20 @@ def test_last_call_of_a_failed_run_without_a_response_failed(says: str | None, r
             None,
             None,
         ),  # OpenInference sets the status OK
+        (
+            [
+                tool(
+                    3,
+                    1,
+                    at=20,
+                    attributes={"gen_ai.tool.call.id": "c1"},
+                    events=[SpanEvent("exception", {"exception.type": "langgraph.errors.ParentCommand"}, START)],
+                )
+            ],
+            "executed",
+            1.0,
+            None,
+        ),  # a command to the parent graph is the tool's result
         (["This tool call requires confirmation, please approve or reject."], "requested", None, None),
         (["Error: The user declined to run this tool."], "declined", None, "tool_error"),
         (["The tool call was denied."], "declined", None, None),

@@ -17,7 +17,6 @@ from ...core.turn import ErrorInfo, Message, ToolCall, ToolRequest, ToolState
 from ...dialects.content import HIDDEN, ProviderRun, provider_runs
 from ...dialects.payloads import arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
-from ...dialects.reader import error_of
 from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, ROOTS, TOOL, Step
 from ...spans.record import ERROR
 from .handoffs import as_tool_name
@@ -135,7 +134,8 @@ class ToolCalls:
         if _accepts_answer(result):
             return None
         error = error or error_in(result) or error_by_flag(span.result)
-        interrupted = result is None and error is None and (step.record.status == ERROR or error_of(step.record, step) is None)
+        raised_interrupt = any(str(event.attributes.get("exception.type")).endswith("Interrupt") for event in step.record.events)
+        interrupted = result is None and error is None and (raised_interrupt or step.record.status == ERROR)
         state: ToolState = "requested" if interrupted else state_of(error, result)
         return ToolCall(
             name or "", arguments, result, None if state == "requested" else error,
