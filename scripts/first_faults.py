@@ -31,7 +31,7 @@ def with_figures(text: str, *found: Found) -> str:
     kinds = {kind for one in found for kind in one.of}
     table, _, _ = _TABLE.findall(text)[0].rpartition("\n\n")
     right, of = (sum(one[place][kind] for one in found for kind in kinds) for place in (0, 1))
-    total = f"{right} of {of} faults ({right / of:.0%}) were found with their kind and step.".replace("%", " %")
+    total = f"{right} of {of} faults ({right / of:.0%}) were found with the correct kind and step.".replace("%", " %")
     return _TABLE.sub(lambda _: f"{_ROW.sub(row, table)}\n\n{total}", text)
 
 
