@@ -39,22 +39,22 @@ SOUND, JUDGED = (
 )
 RARE_FAILURES = 50
 DIFFERENCES: dict[str, dict[str, Any]] = {
-    "a metric that a tenth fails": {"metric": COMMON},
+    "a metric that 10 % of turns fail": {"metric": COMMON},
     "the same in the last 24 h": {"metric": COMMON, "since": NOW - DAY},
     "the same on a day three weeks ago": {"metric": COMMON, "since": NOW - 22 * DAY, "until": NOW - 21 * DAY},
-    "the same of an agent (a fifth)": {"metric": COMMON, "agents": ("coder",)},
-    "the same of a tenant (2 %)": {"metric": COMMON, "tenant": "tenant-0"},
-    "the same of a release with one model (6 %)": {"metric": COMMON, "versions": ("1.5",), "models": ("qwen3",)},
+    "the same, one agent (20 %)": {"metric": COMMON, "agents": ("coder",)},
+    "the same, one tenant (2 %)": {"metric": COMMON, "tenant": "tenant-0"},
+    "the same, one release and model (6 %)": {"metric": COMMON, "versions": ("1.5",), "models": ("qwen3",)},
     "a metric that 50 turns fail": {"metric": RARE},
     "a judged metric": {"metric": JUDGED[0]},
 }  # fmt: skip
 MODES: dict[str, dict[str, Any]] = {
     "all": {},
     "the last 24 h": {"since": NOW - DAY},
-    "of an agent (a fifth)": {"agents": ("coder",)},
-    "of a tenant (2 %)": {"tenant": "tenant-0"},
-    "of a metric that 50 turns fail": {"metric": RARE},
-    "of a metric that a tenth fails": {"metric": COMMON},
+    "one agent (20 %)": {"agents": ("coder",)},
+    "one tenant (2 %)": {"tenant": "tenant-0"},
+    "a metric that 50 turns fail": {"metric": RARE},
+    "a metric that 10 % of turns fail": {"metric": COMMON},
 }
 ROUNDS = 5
 

@@ -166,7 +166,7 @@ def of_faults(archives: int = 80) -> str:
     vectors = _embedded([_text(case.turn) for case, _ in kept])
     lines = [["Method", "ARI", "Purity", f"In a group, of {len(kept)} turns"]]
     by_kind = {mode.kind for _, mode in kept}
-    found: dict[str, Labels] = {"otel-agenteval, kind of the mode": [sorted(by_kind).index(mode.kind) for _, mode in kept]}
+    found: dict[str, Labels] = {"otel-agenteval, kind of failure mode": [sorted(by_kind).index(mode.kind) for _, mode in kept]}
     found |= {title: method(vectors, len(set(true))) for title, method in _available() if method is not one_group}
     found["texts alone, as topics"] = found.pop("otel-agenteval")
     for title, labels in found.items():
@@ -182,8 +182,8 @@ def _text(turn: oa.Turn) -> str:
 
 def from_day_to_day(days: int = 14, window: int = 5) -> str:
     """Return the shares of turns that keep their topic when the window moves by a day, in which a fifth of the turns is new."""
-    lines = [["IDs of topics", "Same topic a day later", "Turns of the new topic in one topic, after 3 days"]]
-    for title, remembers in (("of a store", True), ("of recorded traces", False)):
+    lines = [["Topic IDs", "Same topic a day later", "Turns of the new topic in one topic, after 3 days"]]
+    for title, remembers in (("from a store", True), ("from recorded traces", False)):
         same, risen = [], []
         for seed in _SEEDS:
             for mode in planted("test", [1] * 5, random.Random(0)):

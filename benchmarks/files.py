@@ -34,7 +34,7 @@ COMMANDS: dict[str, list[str]] = {
     "`backfill`, all cores": ["backfill", "FILE", "--out", "OUT"],
 }
 PARSE, *STAGES = reading.STAGES
-BOUNDS = {"turns: assemble and read": 1.0}
+BOUNDS = {"assembling and reading turns": 1.0}
 ALLOWED_MB = (reading.FLOOD_BYTES + reading.QUEUE_BYTES + reading.PAST_BYTES) / 1e6
 
 

@@ -26,7 +26,7 @@ FLOOD_BYTES = 64 * 2**20
 QUEUE_BYTES = 16 * 2**20
 PAST_BYTES = 3 * 2**20
 """Maximum bytes of closed turns that can still be revised."""
-STAGES = ("json.loads of the line", "span records", "turns: assemble and read", "their content")
+STAGES = ("json.loads of the line", "parsing", "assembling and reading turns", "reading the turns' content")
 
 
 def _records(messages: list[object]) -> list[SpanRecord]:

@@ -282,7 +282,7 @@ def rows(found: Runs) -> list[Row]:
         if name in (GRPC, HTTP) and off:
             row.bound, row.over = f"≤ {OVER_OFF} × outlets off", now / off / OVER_OFF
             if floor:
-                row.bound += f", ≤ {OVER_FLOOR} × floor"
+                row.bound += f", ≤ {OVER_FLOOR} × lower bound"
                 row.over = max(row.over, now / floor / OVER_FLOOR)
         if name == FLOOR and before is not None:
             row.bound, row.over = f"≤ {FLOOR_OF_BEFORE} × before", now / before / FLOOR_OF_BEFORE

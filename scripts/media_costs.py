@@ -89,7 +89,7 @@ def peak() -> float:
 
 def table() -> Iterator[str]:
     """Yield the lines of the table. Each metric is measured in a separate process."""
-    yield "| Medium | Metric | ms | MB here | MB of the decoder |"
+    yield "| Medium | Metric | ms | MB in this process | MB in the decoder |"
     yield "|---|---|---|---|---|"
     with tempfile.TemporaryDirectory() as folder:
         write_media(Path(folder))

@@ -223,8 +223,8 @@ def main() -> int:
         "|---|---|---|---|---|---|",
     ]
     lines += [shown(row, everything) for row in rows]
-    right = "Without any dialect, {:.1f} % of the facts in `tests/data/{}.tar.xz` are correct."
-    lines += ["", *(right.format(share, name) for name, share in left.items())]
+    right = " and ".join(f"{share:.1f} % of the facts in `tests/data/{name}.tar.xz`" for name, share in left.items())
+    lines += ["", f"Without any dialect, {right} are correct."] if left else []
     sys.stdout.write("\n".join(lines) + "\n")
     if given.write:
         text = PAGE.read_text(encoding="utf-8")

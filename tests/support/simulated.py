@@ -72,19 +72,19 @@ def _between(behind: Any, skewed: bool) -> Any:
 
 
 FLEETS = (
-    Fleet("drawn, 0.5 % fail", 40_000, 0.005, 0.1, correlation=0.8),
-    Fleet("drawn, 2 % fail", 10_000, 0.02, 0.1, correlation=0.8),
-    Fleet("drawn, 5 % fail", 4_000, 0.05, 0.1, correlation=0.8),
-    Fleet("drawn, 10 % fail", 4_000, 0.1, 0.1, correlation=0.8),
-    Fleet("drawn, 10 % fail, 100 judged", 1_000, 0.1, 0.1, correlation=0.8),
-    Fleet("errors always, others 2 %, 2 % fail", 20_000, 0.02, 0.02, rule=1.0, correlation=0.8),
-    Fleet("errors always, others 5 %, 5 % fail", 10_000, 0.05, 0.05, rule=1.0, correlation=0.8),
-    Fleet("errors always, others 5 %, 10 % fail", 10_000, 0.1, 0.05, rule=1.0, correlation=0.8),
-    Fleet("scores, drawn", 2_000, None, 0.1, correlation=0.7),
-    Fleet("scores, 50 judged", 500, None, 0.1, correlation=0.7),
-    Fleet("scores, errors always, others 5 %", 4_000, None, 0.05, rule=1.0, correlation=0.7),
-    Fleet("scores, skewed", 2_000, None, 0.1, correlation=0.7, skewed=True),
-    Fleet("scores, a proxy that says nothing", 2_000, None, 0.1),
+    Fleet("random sample, 0.5 % fail", 40_000, 0.005, 0.1, correlation=0.8),
+    Fleet("random sample, 2 % fail", 10_000, 0.02, 0.1, correlation=0.8),
+    Fleet("random sample, 5 % fail", 4_000, 0.05, 0.1, correlation=0.8),
+    Fleet("random sample, 10 % fail", 4_000, 0.1, 0.1, correlation=0.8),
+    Fleet("random sample of 100 turns, 10 % fail", 1_000, 0.1, 0.1, correlation=0.8),
+    Fleet("all errors and 2 % of other turns, 2 % fail", 20_000, 0.02, 0.02, rule=1.0, correlation=0.8),
+    Fleet("all errors and 5 % of other turns, 5 % fail", 10_000, 0.05, 0.05, rule=1.0, correlation=0.8),
+    Fleet("all errors and 5 % of other turns, 10 % fail", 10_000, 0.1, 0.05, rule=1.0, correlation=0.8),
+    Fleet("values, random sample", 2_000, None, 0.1, correlation=0.7),
+    Fleet("values, random sample of 50 turns", 500, None, 0.1, correlation=0.7),
+    Fleet("values, all errors and 5 % of other turns", 4_000, None, 0.05, rule=1.0, correlation=0.7),
+    Fleet("values, skewed", 2_000, None, 0.1, correlation=0.7, skewed=True),
+    Fleet("values, proxies without information", 2_000, None, 0.1),
 )
 
 
