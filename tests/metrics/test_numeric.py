@@ -99,11 +99,11 @@ def test_a_number_that_no_float_reaches_is_still_compared_and_shown_as_text() ->
 @pytest.mark.parametrize(
     ("metric", "output", "explanation"),
     [
-        ("code_equals_number", "1.500", "found 1.5, the expected number is 1500"),
-        ("code_equals_number", "none", "found no number, the expected number is 1500"),
-        ("code_equals_number", "1 or 2", "found several numbers, the expected number is 1500"),
+        ("code_equals_number", "1.500", "found 1.5, but the expected number is 1500"),
+        ("code_equals_number", "none", "found no number, but the expected number is 1500"),
+        ("code_equals_number", "1 or 2", "found several numbers, but the expected number is 1500"),
         ("code_equals_number", "1,500", None),
-        ("code_greater_than", "1500", "found 1500, the limit is 1500"),
+        ("code_greater_than", "1500", "found 1500, but the limit is 1500"),
     ],
 )
 def test_explanation_has_both_numbers(metric: str, output: str, explanation: str | None) -> None:

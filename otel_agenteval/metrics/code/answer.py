@@ -146,7 +146,8 @@ def code_content_filtered(turn: Turn) -> bool | Result:
 
 
 def _filtered(reason: str | None, **detail: str | None) -> Result:
-    return Result(False, explanation=f"a model call ended with {reason}", detail={"reason": reason, **detail})
+    why = f"{'a model call' if detail else 'the turn'} ended with {reason}"
+    return Result(False, explanation=why, detail={"reason": reason, **detail})
 
 
 @metric(boolean=True, groups=("default", "quality"))

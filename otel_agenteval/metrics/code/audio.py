@@ -14,7 +14,7 @@ from ..lib.media import contents_of, media_of, transcripts_of
 from ..registry import Result, metric, skip, vacuous
 
 _LONGEST = 50_000
-"""Maximum characters of each text (about an hour of speech). The alignment time grows with the product of the lengths."""
+"""Maximum number of characters of each text (about an hour of speech). The alignment time grows with the product of the lengths."""
 
 
 @metric(

@@ -169,5 +169,5 @@ def _usable_sandbox(wanted: Literal["auto", "monty", "bubblewrap"]) -> sandboxes
         return usable[0] if usable else None
     if wanted not in usable:
         sandboxes.require_package(wanted)
-        raise MetricError("sandbox_unavailable", f"sandbox: {wanted} is not available on this machine")
+        raise MetricError("sandbox_unavailable", f"sandbox: {wanted} isn't usable on this machine; set auto or another sandbox")
     return wanted

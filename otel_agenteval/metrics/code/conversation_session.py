@@ -25,14 +25,14 @@ Signal = Literal["confidence", "loop_detection", "tool_correctness", "coherence"
 SIGNAL_WEIGHTS: Mapping[Signal, float] = {"confidence": 1.0, "loop_detection": 1.0, "tool_correctness": 0.8, "coherence": 1.0}
 _ELEVATED_RISK = 0.5
 _SHOWN = 200
-"""Maximum traces in ``detail``. All traces are counted."""
+"""Maximum number of traces in ``detail``. The score uses all traces."""
 
 
 # --- completeness
 
 
 def says_something(message: Message) -> bool:
-    """Return False if the message contains only tool calls or tool results, otherwise True."""
+    """Return True unless the message contains only tool calls or tool results."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 
@@ -156,9 +156,9 @@ def code_agent_reliability(
         top_k: Share of the traces that the mean includes, riskiest first. Replaces 0.15 in the formula for ``k``.
         ensemble: Weight of the highest risk. Replaces 0.1 in the formula. The weight of the mean is ``1 - ensemble``.
 
-    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (IDs of traces
-    with a risk above 0.5), ``per_trace_signals`` (for at most 200 traces: signals, risks, and ``step_risk``), and ``aggregation``
-    (``mean_top_k_risk``, ``max_risk``, and the parameters).
+    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (IDs of at
+    most 200 traces with a risk above 0.5), ``per_trace_signals`` (for at most 200 traces: signals, risks, and ``step_risk``), and
+    ``aggregation`` (``mean_top_k_risk``, ``max_risk``, and the parameters).
     """
     weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
     traces = _traces(turn)

@@ -60,8 +60,8 @@ def code_coordination_efficiency(
     - 0.15: ``code_multiagent_role_adherence``
     - 0.15: ``code_load_balance``
 
-    If hand-offs, conflicts, or roles are missing, the corresponding metric counts as 1. Without interactions, the score is skipped
-    as ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
+    If conflicts, roles, or the results of hand-offs are unknown, the corresponding metric counts as 1. Without interactions, the
+    score is skipped as ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
 
     Parameters:
         weights: Weights of the five metrics, in the order above. The weights are divided by their sum, which must not be 0.
@@ -306,8 +306,7 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     values are included. Without interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        weights: Weights of the four metrics, in the order of the formula. The weights are divided by their sum, which must not be
-            0.
+        weights: Weights of the four metrics, in formula order. The weights are divided by their sum, which must not be 0.
 
     Detail: ``self_organization``, ``specialization``, ``collective_decision``, and ``adaptation_rate``.
     """
@@ -342,7 +341,7 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
     longer if the number is odd. If ``early`` is 0, the value is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
 
     Parameters:
-        min_interactions: Minimum number of interactions. With fewer, the value is vacuous.
+        min_interactions: Minimum number of interactions.
 
     Detail: ``interactions``, ``early_entropy``, and ``late_entropy``.
     """

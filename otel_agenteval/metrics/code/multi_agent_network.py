@@ -26,11 +26,11 @@ _BOTTLENECK_SHARE = 0.5
 
 
 MOST_STEPS = 2_000_000
-"""Maximum edges to visit when computing one metric (one to two seconds). Graphs of up to 100 agents don't exceed this limit."""
+"""Maximum number of edges to visit per metric (one to two seconds). Graphs of up to 100 agents don't exceed this limit."""
 MOST_MOVES = 250_000
-"""Maximum edges to visit when computing the mean distance. Graphs of up to 100 agents don't exceed this limit."""
+"""Maximum number of edges to visit when computing the mean distance. Graphs of up to 100 agents don't exceed this limit."""
 MOST_AGENTS = 10_000
-"""Maximum agents in a graph whose distances are measured. Memory use grows with the square of the number of agents."""
+"""Maximum number of agents in a graph whose distances are measured. Memory use grows with the square of the number of agents."""
 
 
 class GraphTooLarge(Exception):
@@ -66,7 +66,7 @@ class AgentGraph:
         return self.edges / (len(self) * (len(self) - 1))
 
     def centralization(self, *, as_seed: bool = False) -> float:
-        """Return Freeman's out-degree centralization. Requires at least three agents."""
+        """Return Freeman's out-degree centralization. Requires at least three agents. ``as_seed`` selects AgentUnit's divisor."""
         n = len(self)
         degrees = [len(recipients) for recipients in self.out]
         return (n * max(degrees) - sum(degrees)) / ((n - 1) * (n - 2 if as_seed else n - 1))

@@ -1,4 +1,4 @@
-"""The ``code_`` metrics measure the quality of a turn's images, or search the answer for references to media."""
+"""The ``code_`` metrics check the quality and text of a turn's images, or search the answer for references to media."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ All tokenizers of these metrics handle scripts and encodings in the same way:
 
 If a text is compared with itself, the value is 1, with three exceptions:
 
-- ``code_meteor`` penalizes short texts.
+- ``code_meteor`` is below 1, especially for short texts.
 - ``code_bleu`` with ``method4`` smoothing is below 1 for texts of 2 to ``max_n - 1`` words, as in NLTK.
 - ``code_rouge_n`` and ``code_gleu`` are 0 for texts shorter than their shortest n-gram.
 """
@@ -48,13 +48,13 @@ Order = Annotated[int, Ge(1), Le(16)]
 Measure = Literal["recall", "precision", "f1"]
 
 TEXT_LIMIT = 100_000
-"""Maximum characters of the output, and of all references together."""
+"""Maximum number of characters of the output, and of all references together."""
 PAIR_LIMIT = 1_000_000
 """Maximum product of output length and number of references, because each reference is compared with the whole output."""
 WORD_LIMIT = TEXT_LIMIT // 2
-"""Maximum words for ROUGE. Texts within :data:`TEXT_LIMIT` can exceed this limit only in scripts without spaces."""
+"""Maximum number of words for ROUGE. Texts within :data:`TEXT_LIMIT` can exceed this limit only in scripts without spaces."""
 SKIP_BIGRAM_LIMIT = 1_000
-"""Maximum words for skip-bigrams. A text of ``n`` words has about ``n * n / 2`` skip-bigrams."""
+"""Maximum number of words for skip-bigrams. A text of ``n`` words has about ``n * n / 2`` skip-bigrams."""
 
 References = Annotated[Texts | None, Param("reference", "value", "expected_output", "expcted_output")]
 Reference = Annotated[Texts | None, Param("references", "value", "expected_output", "expcted_output")]
@@ -135,7 +135,7 @@ def code_bleu(
         smoothing: How to avoid a precision of 0 for n-gram lengths without a match. ``method4`` (Chen and Cherry) replaces the
             number of matches with ``ln(output words) / (5 · 2)`` for the first such length, ``ln(output words) / (5 · 4)`` for the
             second, and so on. If the texts have no common word, the value is 0. ``epsilon`` replaces a precision of 0 with 1e-7,
-            ignores n-grams longer than the output, and counts only matches with the best reference.
+            ignores n-grams longer than the output, and for each length counts only matches with the best reference.
 
     Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words``, and ``reference_words``.
     """

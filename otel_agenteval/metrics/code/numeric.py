@@ -131,7 +131,7 @@ def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[
         return Result(True, detail=detail)
     found = detail["number"] if number is not None else "several numbers" if len(numbers) > 1 else "no number"
     found = f"a limit of {found}" if is_bound else found
-    why = f"found {found}, the {what} is {detail['value']}"
+    why = f"found {found}, but the {what} is {detail['value']}"
     return Result(False, explanation=why, detail={"reason": "no_number", **detail} if number is None else detail)
 
 

@@ -43,7 +43,7 @@ _UNKNOWN_WEIGHT = 0.5
 _SEED_RULES = (EMAILS, PLAIN_NUMBERS, NAMES)
 _DEFAULT_RULES = (EMAILS, NUMBERS, ADDRESSES)
 _SHOWN = 100
-"""Maximum detections in ``detail``. All detections are counted."""
+"""Maximum number of detections in ``detail``. The score uses all detections."""
 
 
 class _Detection(NamedTuple):

@@ -286,7 +286,7 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
         return skip("missing:ground_truth")
     if isinstance(actual := _document_of(turn), Result):
         return actual
-    if value is None and not isinstance(expected, str):  # a turn has floats for integers over 64 bits
+    if value is None and not isinstance(expected, str):  # a turn stores integers over 64 bits as floats
         actual = plain(actual)
     path = first_difference(_as_json(expected), actual, ignore_list_order=ignore_list_order)
     return Result(path is None, detail={"path": path} if path is not None else None)
@@ -410,7 +410,7 @@ def _is_expected(actual: Any, expected: Any, *, ignore_case: bool) -> bool:
     return not isinstance(actual, str) and json_equal(actual, _as_json(expected))  # {"a": 1} and {"a": 1.0}
 
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,15})?")  # Decimal takes no larger exponent
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,15})?")  # Decimal doesn't support larger exponents
 
 
 def _number(text: str) -> Decimal | None:

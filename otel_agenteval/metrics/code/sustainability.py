@@ -38,7 +38,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """Return an amount from the turn's metadata or, if missing, the sum over the outermost spans with such an attribute."""
+    """Return the amount with one of these names in the metadata or, if missing, its sum over the outermost spans that have it."""
     if (known := _number(turn.metadata, *names)) is not None:
         return known
     amounts = [_number(span.attributes, *names) for span in turn.spans]
@@ -174,8 +174,8 @@ def code_carbon_emissions(
         estimate: If true, the metric estimates energy that wasn't measured. If you set neither this option nor ``threshold_kg``
             nor ``threshold``, turns without a measurement are skipped.
 
-    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a
-    year). If the emissions were computed from energy, the detail also contains ``energy_kwh`` and, for an estimate, ``estimated``.
+    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, and ``equivalents`` (``km_driven`` by car, and ``trees_needed`` to
+    absorb the CO2 in a year). If the emissions were computed from energy, also ``energy_kwh`` and, for an estimate, ``estimated``.
     """
     carbon = _stated(turn, _CARBON)
     computed: dict[str, Any] = {}

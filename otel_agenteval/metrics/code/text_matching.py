@@ -28,9 +28,9 @@ TextOrNumber = str | bool | int | float
 
 EXPECTED_OUTPUT = Param("expected_output", "expcted_output")
 _SHOWN = 100
-"""Maximum characters of matched text in ``detail``."""
+"""Maximum number of characters of matched text in ``detail``."""
 _SHOWN_SIDE = 200
-"""Maximum characters of ``expected`` and of ``actual`` in ``detail``."""
+"""Maximum number of characters of ``expected`` and of ``actual`` in ``detail``."""
 
 
 def _equality(output: str, value: Any) -> Result:
@@ -343,8 +343,8 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections, and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers that repeat at least 12 different words of the system instructions (only words of five or more letters that the user didn't write)
-    - answers that repeat, in sentences that don't decline, at least 5 different words of tool results or documents (counted in the same way)
+    - answers with at least 12 different words from the system instructions (only words of five or more letters that the user didn't write)
+    - answers with at least 5 such words from tool results or documents, in sentences that don't decline
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
     - JSON. Exception: an object of at most 400 characters that starts with a status such as ``"status": "declined"``, and also
       contains a reason, a null value, or an empty list
@@ -453,7 +453,7 @@ def code_content_similarity(
 
 
 LEVENSHTEIN_LIMIT = 5_000
-"""Maximum characters of each text. The time for an edit distance grows with the product of the lengths."""
+"""Maximum number of characters of each text. The time for an edit distance grows with the product of the lengths."""
 
 
 @metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:LevenshteinEvaluator",), extra="text", traits=("heavy",))

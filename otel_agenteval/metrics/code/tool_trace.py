@@ -42,10 +42,10 @@ Count = Annotated[int, Ge(0)]
 ExpectedTools = list[str | dict[str, Any]]
 
 _SHOWN = 200
-"""Maximum characters of an error message in ``detail``."""
+"""Maximum number of characters of an error message in ``detail``."""
 _SHOWN_ISSUES = 100
 _COMPARED = 2_000
-"""Maximum characters of each argument that are compared with a later call."""
+"""Maximum number of characters of each argument to compare with a later call."""
 _SHOWN_NAMES = 100
 
 
@@ -198,7 +198,7 @@ def _required(given: Any, path: str) -> dict[str, list[str]]:
     threshold=0.7,
     groups=("default", "quality"),
     aliases={
-        f"{seed}:{name}": {"threshold": 0.7}  # in these catalogs, a repaired failure counts
+        f"{seed}:{name}": {"threshold": 0.7}  # in these catalogs, a repaired failure still counts as a failure
         for seed, own in (("agenteval", "code_tool_success"), ("agentunit", "tool_success"))
         for name in (own, "ToolSuccessMetric")
     },
@@ -311,8 +311,8 @@ def code_tool_efficiency(
             also be equal.
         optimal_calls: If set, the value is only this number divided by the number of calls, at most 1.
 
-    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (for each tool with repeated calls, the number of these calls
-    and their original calls).
+    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (for each tool with repeated calls, the number of repeated and
+    original calls together).
     """
     if not (calls := [call for call in turn.tool_calls or () if call.ran]):
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})

@@ -24,7 +24,7 @@ Name = Annotated[str, MinLen(1)]
 Limit = Annotated[float, Ge(0)]
 
 _SHOWN = 200
-"""Maximum entries of a list in ``detail``. All entries are counted."""
+"""Maximum number of entries in each list in ``detail``. The score uses all entries."""
 
 
 # --- the workflow of a turn
@@ -354,7 +354,7 @@ def code_workflow_performance_efficiency(
     - ``max_total_cost``: the cost from ``code_cost``, including tools
     - ``max_tokens``: the tokens from ``code_token_usage``
 
-    If an amount is 0, the quotient is replaced by 1. If an amount is unknown, its limit is ignored. If all amounts are unknown,
+    If an amount is 0, its quotient counts as 1. If an amount is unknown, its limit is ignored. If all amounts are unknown,
     the metric is skipped. The skip reason refers to the first of these limits that you set: ``missing:duration``,
     ``missing:cost``, or ``missing:usage``.
 

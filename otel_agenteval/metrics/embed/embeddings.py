@@ -202,7 +202,7 @@ def embed_similar(
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
     """Similarity between the embeddings of question and answer, a cheap but weak sign of coherence.
 
-    Detail: ``coherence_gap`` (1 minus the value, rounded to four decimals).
+    Detail: ``coherence_gap`` (1 minus the value, rounded to four decimals) and, if a text is blank (vacuous), ``note``.
     """
     asked, answered = turn.input or "", turn.output or ""
     if _blank(asked) or _blank(answered):
