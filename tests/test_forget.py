@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.judging.job import Payload
-from otel_agenteval.judging.queues import SqliteQueue
+from otel_agenteval.judging.queues import JobQueue, SqliteQueue
 from otel_agenteval.judging.queues.redis import RedisQueue
 from otel_agenteval.outlets.store.views import Filter, Views
 from otel_agenteval.server.journal_folder import JournalFolder
@@ -75,6 +76,26 @@ def test_turns_are_deleted_in_store_and_queue(
     assert len(jobs_in(tmp_path / "queue.db")) == len(left)
     raw = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.name.startswith(("scores.db", "queue.db")))
     assert {number for number in range(6) if f"Answer-{number}-xyzzy".encode() in raw} == left
+
+
+def postpone(queue: JobQueue) -> None:
+    """Claim all six jobs. Return four of them for a later day, and keep the others, as a killed process does."""
+    for job in queue.claim(100, 3_600.0)[:4]:
+        queue.retry_at(job, time.time() + 90_000)
+    queue.close()
+
+
+def test_jobs_that_wait_for_a_budget_or_another_process_are_deleted(
+    config: dict[str, Any], tmp_path: Path, capsys: Capture
+) -> None:
+    run_turns(config)
+    path = tmp_path / "queue.db"
+    postpone(SqliteQueue(str(path), 1 << 30))
+    assert jobs_in(path) == []
+    assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 0
+    assert "judge queue: 3 jobs deleted" in capsys.readouterr().out
+    assert jobs_in(path) == ["u-1"] * 3, "the others can run"
+    assert b"Answer-0-xyzzy" not in b"".join(file.read_bytes() for file in tmp_path.glob("queue.db*"))
 
 
 def test_the_default_queue_of_a_sidecar_is_found(
@@ -214,6 +235,7 @@ def test_jobs_are_deleted_in_redis(config: dict[str, Any], tmp_path: Path, capsy
     try:
         config["judge"]["queue"] = {"backend": "redis", "url": server.url, "work": False}
         run_turns(config)
+        postpone(RedisQueue(server.url, 1 << 30))
         assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 0
         assert "judge queue: 3 jobs deleted" in capsys.readouterr().out
         queue = RedisQueue(server.url, 1 << 30)

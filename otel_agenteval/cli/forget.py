@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..config.loader import load_config
 from ..config.root import Config
-from ..core.clock import SYSTEM_CLOCK
+from ..core.clock import SYSTEM_CLOCK, SystemClock
 from ..core.errors import AgentEvalError, ConfigError, StoreError
 from ..evaluation.names import public_id
 from ..outlets.store.postgres import is_address, without_password
@@ -27,8 +27,8 @@ EXIT_CODES = {
     OK: "all matching data was deleted, or no data matched",
     UNUSABLE: "an argument is invalid, or the store, the journal, or the queue can't be used",
 }
-_LEASE = 60.0
-_AT_ONCE = 100
+_LEASE, _AHEAD = 60.0, 1e9
+_ALL = 2**31
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +108,7 @@ def _with_queue_of_sidecar(config: Config) -> Config:
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
-    """Delete the waiting jobs of matching turns, and return their number. Claim all jobs to check them, and requeue the others."""
+    """Delete the jobs of matching turns, and return their number. Claim all jobs to check them, and requeue the others."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
     from ..judging.queues.redis_server import unreachable
@@ -119,19 +119,16 @@ def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
     path = config.judge.queue.path
     if path is not None and config.judge.queue.backend == "sqlite" and not Path(path).exists():
         return 0
-    queue = queue_from(config.judge.queue, SYSTEM_CLOCK, failed)
-    gone, others = 0, list[Any]()
+    ahead, queue = (queue_from(config.judge.queue, clock, failed) for clock in (_Ahead(), SYSTEM_CLOCK))
+    meant, others = list[Any](), list[Any]()
     try:
-        while jobs := queue.claim(_AT_ONCE, _LEASE):
-            for job in jobs:
-                try:
-                    found = is_meant(Payload.decode(job.payload).turn())
-                except (NewerPayload, ValueError, KeyError):  # the process that runs the job reports it
-                    found = False
-                if found:
-                    gone += queue.ack(job)
-                else:
-                    others.append(job)
+        for job in ahead.claim(_ALL, _LEASE - _AHEAD):
+            try:
+                found = is_meant(Payload.decode(job.payload).turn())
+            except (NewerPayload, ValueError, KeyError):  # the process that runs the job reports it
+                found = False
+            (meant if found else others).append(job)
+        lost = queue.ack_many(meant)
         for job in others:
             queue.retry_at(job, SYSTEM_CLOCK.time_ns() / 1e9, counted=False)
         queue.flush()
@@ -141,5 +138,14 @@ def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
             raise
         raise AgentEvalError(f"judge.queue: can't be used: {error}") from None
     finally:
+        ahead.close()
         queue.close()
-    return gone
+    return len(meant) - len(lost)
+
+
+class _Ahead(SystemClock):
+    """Clock that is ahead, so that jobs that wait for a budget, a server, or another process can be claimed."""
+
+    @staticmethod
+    def time_ns() -> int:
+        return SYSTEM_CLOCK.time_ns() + int(_AHEAD * 1e9)
