@@ -98,6 +98,22 @@ def test_a_sidecar_gives_the_first_fault(found: Fault, says: str, tmp_path: Path
     assert says in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("path", "says"), [
+    ("tool_calls[0]", "get_order failed (TimeoutError: no answer in 5 s)"), ("tool_calls[1]", "get_order failed"),
+    ("llm_calls[0]", "get_order failed (RateLimitError)"), ("output", "get_order failed"),
+    ("retrievals[3]", "get_order failed"),
+])  # fmt: skip
+def test_why_prints_the_first_faults_error(path: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    calls = [{"name": "get_order", "error": {"type": "TimeoutError", "message": "no answer in 5 s"}}, {"name": "get_order"}]
+    content = {"tool_calls": calls, "llm_calls": [{"error": {"type": "RateLimitError"}}]}
+    turn = failed_row(1, Fault("tool_error", path, "get_order failed"), content=content)
+    store = filled(tmp_path / "s.db", [(turn, [score_row(turn, "code_tool_success", 0.0)])])
+    assert main(["why", "0000", "--store", store]) == 0
+    assert f": {says}\n" in capsys.readouterr().out
+    assert main(["why", "0000", "--store", store, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["first_fault"]["reason"] == says
+
+
 def test_why_explains_a_failed_tls_connection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certificate, key = Authority(tmp_path).issue("server")
     tls = {"cert_file": str(certificate), "key_file": str(key)}
