@@ -102,7 +102,7 @@ def decode(raw: Any, role: str) -> Decoded:
     if role == "assistant" and not out.messages and not out.hidden and raw.__class__ is str and raw[:1] == "{":
         value, is_cut = jsonio.loads_or_text(raw)
         has_fields = value.__class__ is dict and len(_RESPONSE_FIELDS & value.keys()) > 1
-        has_fields = has_fields and isinstance(value.get("usage", {}), Mapping)
+        has_fields = has_fields and isinstance(value.get("usage", {}), Mapping) and value.get("generations", []) in ([], [[]])
         is_response = has_fields and not (value.get("content") or value.get("choices"))
         if is_response and is_cut:
             out.hidden = True
@@ -115,7 +115,7 @@ def decode(raw: Any, role: str) -> Decoded:
 
 _RESPONSE_FIELDS = frozenset((
     "content", "candidates", "choices", "finish_reason", "finishReason", "error_code", "errorCode", "usage", "usage_metadata",
-    "usageMetadata", "prompt_feedback", "promptFeedback", "model_version", "modelVersion",
+    "usageMetadata", "prompt_feedback", "promptFeedback", "model_version", "modelVersion", "generations", "llm_output",
 ))  # fmt: skip
 """Fields that identify a complete model response. If a response lacks a message (for example, if blocked), its answer is empty."""
 

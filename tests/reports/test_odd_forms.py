@@ -29,6 +29,8 @@ def answer_in(key: str, written: str, scope: str) -> str | None:
         {"candidates": [{"content": {}, "finishReason": MALFORMED}], "usageMetadata": {}},
         {"prompt_feedback": {"block_reason": "SAFETY"}, "usage_metadata": {}},
         {"choices": [], "usage": {"prompt_tokens": 3}},
+        {"generations": [[]], "llm_output": None, "run": None, "type": "LLMResult"},
+        {"generations": [], "llm_output": {}},
     ],
 )
 @pytest.mark.parametrize("key", ["gcp.vertex.agent.llm_response", "output.value"])
