@@ -58,7 +58,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     |---|---|
     | the output is ``"Paris."`` | passes |
     | the output is ``""``, ``" \n\u200b"``, or ``"null"`` | fails |
-    | the output is ``""``, but the last message is the assistant's and contains an image | passes |
+    | the output is ``""``, but the last message, from the assistant, contains an image | passes |
     | the output is ``""``, and the turn has an error | skipped as ``turn_error`` |
     | the output is ``""``, and the last LLM call ended with ``tool_calls``, or a tool call awaits approval | skipped as ``tool_calls`` |
 

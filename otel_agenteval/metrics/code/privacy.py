@@ -114,9 +114,9 @@ def code_pii_leakage(
     | type | what ``default`` matches | confidence | what ``seed`` matches |
     |---|---|---|---|
     | e-mail | addresses | 0.95 | same as ``default`` |
-    | phone | ten digits, also with dashes, dots, spaces, or ``(555)``, and international numbers with ``+`` | 0.90 | ten digits, also with dashes or dots |
+    | phone | ten digits, optionally with dashes, dots, spaces, or ``(555)``, and international numbers with ``+`` | 0.90 | ten digits, optionally with dashes or dots |
     | ssn | ``ddd-dd-dddd`` | 0.98 | same as ``default`` |
-    | credit card | 16 digits, also in groups of four, with a valid check digit | 0.85 | 16 digits, also in groups of four, with any check digit |
+    | credit card | 16 digits, with or without groups of four, with a valid check digit | 0.85 | the same with any check digit |
     | address | a number and capitalized street words | 0.70 | nothing |
     | name | only with ``enable_names``: two capitalized words in a row, such as "New York" | 0.60 | two capitalized words in a row, even if ``enable_names`` isn't set |
 
@@ -323,9 +323,8 @@ def code_privacy_budget(
     If a turn is evaluated again or revised, its epsilon counts only once. If a turn has ``spent_before``, the metric doesn't record
     the turn's epsilon. The process keeps the data of at most 100,000 scopes and 100,000 turns in memory.
 
-    Unless you set ``threshold``, the metric fails if ``spent`` exceeds the total. If the total is 0 or less, the value is 0. If
-    the total is positive and nothing is spent, the score is vacuous. If ``epsilon`` or ``spent_before`` in ``privacy`` isn't a
-    number of at least 0, the score is an error.
+    If the total is 0 or less, the value is 0. If the total is positive and nothing is spent, the score is vacuous. If ``epsilon``
+    or ``spent_before`` in ``privacy`` isn't a number of at least 0, the score is an error.
 
     Parameters:
         total_budget: Total epsilon that a scope can spend.
@@ -409,7 +408,7 @@ def code_data_minimization(
     """Share of sensitive metadata keys whose values the output doesn't contain.
 
     A key leaks if the output contains its metadata value as text or as compact JSON, ignoring case. Missing, null, and blank values
-    can't leak. Short values can match by chance. Unless you set ``threshold``, any leak fails the turn.
+    can't leak. Short values can match by chance.
 
     Parameters:
         keys: Metadata keys whose values are sensitive.

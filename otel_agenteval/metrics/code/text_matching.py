@@ -343,9 +343,9 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections, and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers with at least 12 different words from the system instructions (only words of five or more letters that the user didn't write)
+    - answers with at least 12 different words from the system instructions (only words of five or more letters, or two Chinese characters, that the user didn't write)
     - answers with at least 5 such words from tool results or documents, in sentences that don't decline
-    - answers of more than 2,000 characters, code, tables, and long answers with many figures
+    - answers of more than 2,000 characters (800 in Chinese), code, tables, and answers with many numbers
     - JSON. Exception: an object of at most 400 characters that starts with a status such as ``"status": "declined"``, and also
       contains a reason, a null value, or an empty list
     - an empty output
