@@ -48,7 +48,7 @@ def _both(one: Check, other: Check) -> Check:
 
 
 def _ends_with_11_minus(digits: str, weights: Iterable[int]) -> bool:
-    """Return True if the last digit is 11 minus the weighted sum modulo 11. Results of 10 and 11 count as 0."""
+    """Return True if the last digit is 11 minus the other digits' weighted sum modulo 11. Results of 10 and 11 become 0."""
     return int(digits[-1]) == (11 - _weighted_sum(digits[:-1], weights) % 11) % 11 % 10
 
 
@@ -211,7 +211,7 @@ CHECKS: Mapping[str, Check] = {
     "thai_identity": lambda digits: (11 - _weighted_sum(digits[:12], range(13, 1, -1)) % 11) % 10 == int(digits[12]),
     "turkish_identity": _turkish,
 }
-"""Validation functions by name. Each function receives a number in upper case without separators, and rejects documentation samples."""
+"""Validation functions by name. They receive a number in upper case without separators. Some also reject documentation samples."""
 
 
 # --- numbers of persons
@@ -270,7 +270,7 @@ _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of identity numbers, except those in ``given`` whose kind requires a preceding word."""
+    """Yield ``(kind, start, end, is_valid)`` of identity numbers. Skip numbers in ``given`` if their kind requires a word."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):

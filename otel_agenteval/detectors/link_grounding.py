@@ -73,8 +73,8 @@ def ungrounded_urls(
 ) -> list[str] | None:
     """Return links without a source, and links whose text shows another site than their target.
 
-    Return None if the agent received neither links nor other results (``has_results`` is False), and no link is suspicious. An
-    argument of a call that opened a page counts as a given link.
+    Return None if the agent received neither links nor other results (``has_results`` returns False), and no link is suspicious.
+    Arguments of calls that opened a page are given texts too.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     if left := _not_written(left, given):
@@ -230,7 +230,7 @@ class _LinkEvidence:
         return any(not text[end : end + 1].isalnum() for text, end in places)
 
     def _is_token(self, token: str) -> bool:
-        """Return True if a given text has the token as a word or at a path's end. A token with ``/`` must be a complete path."""
+        """Return True if a given text has the token as a word or at a path's end. With a leading ``/``, it must be a whole path."""
         if (known := self._tokens.get(token)) is None:
             known = self._tokens[token] = self._search_token(token)
         return known

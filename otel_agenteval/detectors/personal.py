@@ -86,7 +86,7 @@ def _look_at(look: Look, text: str) -> Look:
 
 
 def _is_all_given(look: Look, given: str) -> bool:
-    """Return True if ``given`` contains every e-mail address and number in a text. Return False if a full check is needed."""
+    """Return True if ``given`` contains every email address and number in a text. Return False if a full check is needed."""
     text, *more = (view.text for view in islice(views_of(look.text), 2))
     if more or has_any(text, _SPELLED):
         return False
@@ -120,7 +120,7 @@ def _in_view(context: _Context, look: Look) -> Iterator[Find]:
     yield from _phones(text, context)
 
 
-# --- e-mail addresses
+# --- email addresses
 
 _PLACEHOLDER_NAME = lazy(
     r"(?:your|my|tu|votre|ihr|deine?|il-?tuo|seu)[._-]?(?:name|e?mail|user|correo|nombre|nom)?|you|me|user(?:name)?[0-9]{0,3}|name|first(?:name)?[._-]?last(?:name)?|vorname[._-]?nachname|nombre[._-]?apellidos?|prenom[._-]?nom|nome[._-]?(?:cognome|sobrenome)|"
@@ -203,7 +203,7 @@ _WORD = lazy(r"\w+")
 
 
 def _is_no_ones(local: str, domain: str) -> bool:
-    """Return True for a placeholder or a role mailbox, such as ``support@``."""
+    """Return True if an address is a placeholder or a role mailbox such as ``support@``."""
     if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _PLACEHOLDER_NAME.fullmatch(local) is not None:
         return True
     first = re.split(r"[.+_-]", local, maxsplit=1)[0]
@@ -427,11 +427,11 @@ class _Context:
         column = self.lowered.count("|", line, at)
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
-    def nearest(self, at: int, for_it: str, against: str) -> bool | None:
-        """Return True if ``for_it`` has the last match before a position, False if ``against`` has it, or None without a match."""
+    def nearest(self, at: int, pattern: str, other: str) -> bool | None:
+        """Return True if ``pattern`` has the last match before a position, False if ``other`` has it, or None without a match."""
         before = self.before(at)
-        yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
-        no = max((found.end() for found in re.finditer(against, before)), default=-1)
+        yes = max((found.end() for found in re.finditer(pattern, before)), default=-1)
+        no = max((found.end() for found in re.finditer(other, before)), default=-1)
         return None if yes < 0 and no < 0 else yes >= no
 
     def says_sample(self, at: int) -> bool:
@@ -453,7 +453,7 @@ _AT = lazy(r"\s?[\[({<]?\s?(?:\bat\b|\barroba\b|@)\s?[\])}>]?\s?", re.IGNORECASE
 
 
 def email_key(written: str) -> str:
-    """Normalize an e-mail address in any notation, such as ``tom (at) hey.com``."""
+    """Normalize an email address in any notation, such as ``tom (at) hey.com``."""
     found = _INVISIBLE.sub("", unicodedata.normalize("NFKC", written)).casefold().translate(_HOMOGLYPHS)
     if "@" not in found:
         found = _AT.sub("@", found, count=1)
@@ -512,5 +512,5 @@ class _GivenPeople:
 
     @cached_property
     def domains(self) -> str:
-        """Domains outside e-mail addresses, such as ``.example.com.``. These domains probably belong to the agent's company."""
+        """Domains outside email addresses, such as ``.example.com.``. These domains probably belong to the agent's company."""
         return "\n".join(f".{found.group()}." for text in self.texts for found in _DOMAIN.finditer(text.lower()))

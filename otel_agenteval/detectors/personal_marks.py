@@ -1,7 +1,7 @@
 """Rule out most texts without personal data in a few microseconds.
 
 The check maps a text's bytes to a *shape* of digits, capitals, and separators. Most personal data contains ``@`` or at least seven
-digits that aren't part of a date. Dates of birth, addresses, and identity papers can have fewer digits, so typical words count too.
+digits that aren't part of a date. Shorter data, such as an address or a date of birth, is recognized by typical words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEADS = {
     "cyrillic": b"\xd0", "greek": b"\xce", "arabic": b"\xd8", "hebrew": b"\xd7", "indic": b"\xe0", "kana": b"\xe3",
     "han": b"\xe7", "hangul": b"\xec",
 }  # fmt: skip
-"""First UTF-8 byte of each script's letters. A text without this byte doesn't contain word stems in the script."""
+"""First UTF-8 byte of frequent letters in each script. Word stems in a script are found only in texts with this byte."""
 
 
 def _spaced(stems: str) -> tuple[str, ...]:
@@ -37,12 +37,12 @@ def _spaced(stems: str) -> tuple[str, ...]:
 
 
 def _stems(**by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """Group word stems by the first UTF-8 byte of their script. Most stems omit the first letter, because it can be a capital."""
+    """Group word stems by their script's byte in :data:`_LEADS`. Most stems omit the first letter, because it can be a capital."""
     return tuple((_LEADS[script], tuple(stem.encode() for stem in _spaced(stems))) for script, stems in by_script.items())
 
 
 class _TypicalWords(NamedTuple):
-    """Typical words for a kind of personal data. Every text with this kind of data contains at least one of the words."""
+    """Words that usually occur near a kind of personal data, such as "lives" near an address."""
 
     ascii: ScreenedWords
     accented: ScreenedWords
@@ -76,7 +76,7 @@ PAPERS = _TypicalWords(
 _CODE = b"0000000"
 """Shape of the shortest identity number with letters and digits. Letters count as ``0``."""
 _REACH, _STRIDE = 144, 32
-"""Number of bytes to search before and after a digit. The range includes a word such as "lives" and the street."""
+"""Number of bytes to search before and after a digit. This is enough for a word such as "lives" and a street name."""
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:

@@ -34,7 +34,7 @@ _DOMAIN = re.compile(r"[A-Za-z0-9.-]{1,253}\.[A-Za-z]{2,63}\b")
 
 
 def _emails(text: str) -> Iterator[Span]:
-    """Yield e-mail addresses. Each search covers at most 64 characters before an ``@``."""
+    """Yield email addresses. Each search covers at most 64 characters before an ``@``."""
     at = text.find("@")
     end = 0
     while at >= 0:

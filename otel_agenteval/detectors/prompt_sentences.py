@@ -1,8 +1,8 @@
 """Separate a system prompt's instructions to the agent from its texts for users.
 
 A sentence is an instruction if it gives the agent a role, mentions the user in the third person, or is about answers, tools, tone,
-secrecy, or escalation. A sentence with words such as *never* or *do not* is an instruction too, unless it addresses the user
-(*your*, *we*). Quotations, scripted replies, and plain facts aren't instructions.
+secrecy, or escalation. A sentence with words such as *never* or *do not* is an instruction too, except in sections with facts
+or scripted replies. Quotations aren't instructions.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def gives_a_role(sentence: str) -> bool:
 def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
     """Yield the sentences, headings, and quotations of a prompt. Together, they contain every letter of the prompt.
 
-    The second value of each pair is None for headings and quotations. For a sentence, it is True below a heading such as "FAQ" or
-    "Prices", and otherwise False.
+    The second value of each pair is None for headings, quotations, list numbers, and labels such as ``Prices:``. For a sentence,
+    it is True for facts (for example below "FAQ") and scripted replies (for example after "Say:"), and otherwise False.
     """
     of_facts, rules_level = False, 0
     for line in system.splitlines():

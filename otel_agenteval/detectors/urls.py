@@ -67,19 +67,19 @@ _LONGEST_HOST = 253
 
 
 def _is_no_claim(host: str, key: str) -> bool:
-    """Return True for links that don't claim that a page exists, such as private hosts, placeholders, or namespaces."""
+    """Return True if a link doesn't claim that a page exists, because it's a private host, a placeholder, or a namespace."""
     return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE_KEY.fullmatch(key) is not None
 
 
 def site_of(host: str) -> str:
-    """Return the registered domain of a host: ``shop.acme.co.uk`` → ``acme.co.uk``."""
+    """Return the registered domain of a host: ``acme.co.uk`` for ``shop.acme.co.uk``."""
     labels = host.split(":", 1)[0].split(".")
     count = 3 if len(labels) > 2 and labels[-2] in _SECOND_LEVEL and len(labels[-1]) == 2 else 2
     return ".".join(labels[-count:])
 
 
 def imitates_a_well_known_one(host: str) -> bool:
-    """Return True if a host is a well-known host with one changed letter or an added word."""
+    """Return True if a host is a well-known host with a typo (``paypa1.com``) or an added word (``paypal-login.com``)."""
     site = site_of(host)
     label = site.split(".", 1)[0]
     if site in well_known() or len(label) < 5 or label in _known_labels():
