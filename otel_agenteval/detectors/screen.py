@@ -1,6 +1,6 @@
 """Screen a text once for the words of all detectors, to skip detectors that can't match.
 
-Fifty separate searches would read a text fifty times. Instead, the screen looks up each four adjacent letters of the text in one
+Fifty separate searches would read a text fifty times. Instead, the screen looks up every group of four adjacent letters in one
 table for all words. For example, "password" is stored under its rarest letters, "word". The screen rules out groups of words
 (:class:`ScreenedWords`) without any word in the text. Detectors search for the words of the other groups one by one.
 """
@@ -34,7 +34,7 @@ _FREQUENT_QUADS = frozenset(
 
 
 class Finder:
-    """Search for many words in one pass over a text. ``pieces`` contains the first words to :meth:`add`."""
+    """Index for finding many words in one pass over a text. ``pieces`` contains the first words to :meth:`add`."""
 
     __slots__ = ("_last_number", "_number_by_hash", "_words_by_number")
 
@@ -133,7 +133,7 @@ class ScreenedWords:
         pieces = tuple(pieces)
         self._pieces = tuple(piece.encode() for piece in pieces)
         if len(_GROUPS) == _MOST_GROUPS:
-            raise ValueError(f"ScreenedWords: at most {_MOST_GROUPS} instances are allowed")
+            raise ValueError(f"ScreenedWords: at most {_MOST_GROUPS} instances are allowed; raise _MOST_GROUPS for more")
         _GROUPS.append(tuple(piece.lower() for piece in (pieces if screened is None else screened)))
         self._group_bit = 1 << len(_GROUPS) - 1
 

@@ -40,7 +40,7 @@ def with_plain_apostrophes(text: str) -> str:
 
 
 def tree(words: Iterable[str]) -> str:
-    """Return a pattern for any of the words. Words share prefixes, so the pattern is much faster than a list of alternatives."""
+    """Return a pattern for any of the words. Shared prefixes make it much faster than a list of alternatives."""
     branches: dict[str, list[str]] = {}
     for word in words:
         branches.setdefault(word[:1], []).append(word[1:])

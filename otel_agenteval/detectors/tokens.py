@@ -24,7 +24,7 @@ class Token(NamedTuple):
     glued: bool = True
     """True if the character before a token can be a letter or digit."""
     cut: bool = True
-    """True if a truncated token at the end of a text counts too."""
+    """True if the start of a token at the end of a truncated text is recognized too."""
     type: str = ""
     literals: tuple[str, ...] = ()
     """Texts for a fast pre-check. Every prefix contains one of these texts. Not needed if the prefix starts with fixed text."""

@@ -59,7 +59,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 
 
 def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) -> bool:
-    """Return True if the first of the sentences addresses a machine, and a demand follows."""
+    """Return True if the first sentence addresses a machine and a demand follows. If ``hidden``, a demand is enough."""
     sentence, *following = sentences
     address, end = _address_in(sentence) if has_any(sentence, names) else (0, 0)
     if address:
@@ -168,7 +168,7 @@ def _is_set_off(before: str, rest: str, *, directed: bool, machine: bool) -> boo
 
 
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
-"""Prepositions that count only directly before a name, because the same words mean something else in other languages."""
+"""Prepositions that mark an addressee only directly before a name, because they have other meanings in other languages."""
 
 
 def _demand_in(text: str) -> int:

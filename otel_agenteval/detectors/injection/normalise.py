@@ -18,7 +18,7 @@ from ..texts import has_any
 SUSPICIOUS = re.compile(
     "[\U000e0000-\U000e007f\u202d\u202e]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}"
 )
-"""Pattern for invisible text: tags, directional overrides, and runs of zero-width characters or variation selectors."""
+"""Pattern for invisible text: Unicode tags, directional overrides, and runs of zero-width characters or variation selectors."""
 
 
 def may_hide(text: str) -> bool:
@@ -163,7 +163,7 @@ _PRINTABLE = 0.9
 
 
 def payloads(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield ``(decoded, start, end)`` of encoded texts: base64, hex, percent-encoding, rot13, tags, and variation selectors."""
+    """Yield ``(decoded, start, end)`` of base64, hex, hex escapes, percent-encoding, rot13, tags, and variation selectors."""
     encoded = text.encode("ascii", "replace")
     for found in islice(_tokens(text, encoded.translate(_TOKEN_SHAPES)), _MOST_PAYLOADS):
         if (plain := _decoded_token(found.group())) is not None:

@@ -40,7 +40,7 @@ class Marker(NamedTuple):
     start: int
     end: int
     is_sure: bool
-    """False if the passage can also be an instruction to people."""
+    """False if the passage can also be an instruction to people. Always False for ``invisible_text`` and ``bidi_control``."""
 
 
 @remembered
@@ -113,7 +113,7 @@ def _span_of(text: str, passage: str) -> tuple[int, int]:
 
 
 def readable(text: str) -> str:
-    """Return a text with spaces in place of quotations, and with wrapped lines joined."""
+    """Return a text without quotations, and with wrapped lines joined."""
     return _ResultText(text).unquoted
 
 
@@ -396,7 +396,7 @@ def is_structured(text: str) -> bool:
 
 
 def texts_in(text: str) -> list[str]:
-    """Return the strings in JSON or JSON lines, except messages (``role`` and ``content``). Return other text as it is."""
+    """Return the strings in JSON or JSON lines, except chat messages (``role`` and ``content``). Return other text unchanged."""
     if not is_structured(text):
         return [text]
     are_lines = text.lstrip()[0] == "{" and "\n{" in text

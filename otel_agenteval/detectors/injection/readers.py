@@ -1,7 +1,7 @@
 """Words and patterns for texts that address a machine, in many languages.
 
-The patterns match text that :func:`~.normalise.folded` returns: lower case, without accents. :func:`marked` replaces upper-case
-``AI``, ``KI``, or ``IA`` with ``aiagent`` before folding, because ``ai`` is a frequent word in Italian, French, and Vietnamese.
+The patterns match text that :func:`~.normalise.folded` returns: lower case, without accents. Before folding, :func:`marked`
+replaces upper-case names such as ``AI`` and ``LLM`` with ``aiagent``, because ``ai`` is a frequent word in French and Italian.
 """
 
 from __future__ import annotations

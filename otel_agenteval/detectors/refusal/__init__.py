@@ -34,7 +34,7 @@ _THRESHOLD = 0.3
 _PASSED_ON = 5
 """If the sentences that don't decline repeat at least this many words from tool results, the answer isn't a refusal."""
 _TOLD = 12
-"""If an answer has this many words of the instructions, it isn't a refusal. Fewer words can describe the agent's scope."""
+"""An answer with at least this many words of the instructions isn't a refusal. Fewer words can describe the agent's scope."""
 _WORD = re.compile(r"[^\W\d_]{5,}|[\u4e00-\u9fff]{2}")
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8

@@ -203,7 +203,7 @@ def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], .
 
 
 def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
-    """Return True if a text has a word or phrase of the ``wanted`` classes. Faster than :func:`classes`, but ignores substrings."""
+    """Return True if a text has a word or phrase of the ``wanted`` classes. This check is fast, but ignores substrings."""
     words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
     different = frozenset(words)
     without = table.without.setdefault(wanted, set())

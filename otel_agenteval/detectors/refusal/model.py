@@ -27,7 +27,7 @@ _DECLINING_CLASSES = ("no", "rule", "wrong", "scope", "quit", "other")
 _BARE_CLASSES = (*_DECLINING_CLASSES, "me", "touchy")
 _ORDER_CLASSES = (*_DECLINING_CLASSES, "done", "me", "touchy", "failed", "lack")
 _PAIRS_IN_ANSWER = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "instead"), ("no", "other"), ("rule", "other"), ("wrong", "other"), ("scope", "instead"), ("wrong", "rule"))  # fmt: skip
-"""Pairs of classes that count even if they occur in different sentences."""
+"""Pairs of classes that are evidence even if they occur in different sentences."""
 _DECLINING_BITS = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
 _REFUSAL_BITS = _DECLINING_BITS | BITS["instead"]
@@ -48,7 +48,7 @@ class Read(NamedTuple):
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """Return the evidence in an answer and its request. Return None if the user requested a text that declines."""
+    """Return the evidence in an answer and its request. Return None if the user requested a letter, refusal, or rewording."""
     head = plain(output[:_MAX_CHARACTERS]).replace("*", "").replace("~", "")
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
@@ -178,7 +178,7 @@ def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
 
 
 def _echo(question: str, answer: str) -> float:
-    """Return 1.0 if an English answer confirms the action, otherwise 0.0. "Blocked" confirms "Block him"."""
+    """Return 1.0 if an English answer confirms the action, otherwise 0.0. For example, "Blocked" confirms "Block him"."""
     first_words = words_of(question[:40])[:1]
     if not first_words or len(first_words[0]) < 3:
         return 0.0
