@@ -125,7 +125,7 @@ _SPELLED = (b" a a a ", b" a  a  a ", b" a    a    a ")
 _DIGITS_TOO = bytes.maketrans(b"0", b"a")
 _LETTER_BY_LETTER = re.compile(rb"(?<![a0!])(?:!?[a0]!?(?: {1,2}| {4})){12}")
 _STEMS = ScreenedWords(words("secrets.txt", "stems"))
-"""Lowercase stems of words such as "password". Texts without such a stem, or a foreign word, aren't searched for short secrets."""
+"""Lowercase stems of words such as "password". Texts without such a stem or a translation aren't searched for short secrets."""
 _CODE_STEMS = ScreenedWords(words("secrets.txt", "code_stems"))
 _HARMLESS = re.compile(
     rb"[^\w/]*(?:[A-Z]{1,5}(?:[-/#]?[0-9]{1,10}){1,4}|[0-9-]{8,10}T[0-9:.]+(?:Z|[+-][0-9:]+)?|[0-9][0-9.,:/-]*[^\w]?[A-Za-z]{1,3}"
@@ -338,7 +338,7 @@ _MARKS = lazy(r"[*`]{1,3}(?:\s?\+\s?)?[*`]{0,3}|[\"']\s?\+\s?[\"']|\\?\n[>|\s]{0
 
 
 def _spelled_out(text: str) -> Iterator[Credential]:
-    """Yield tokens that are spelled letter by letter, or split by Markdown, code, or newlines."""
+    """Yield tokens that are spelled letter by letter, or split by Markdown, string concatenation, or newlines."""
     for found in _LETTERS.finditer(text):
         plain = re.sub(r"[ \u00b7,]", "", found.group())
         if (inner := next(secret_spans(plain), None)) is not None:
@@ -371,7 +371,7 @@ def _without_certificates(text: str) -> str:
 
 
 def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield a text's random-looking values that ``given`` texts contain after a word such as "password"."""
+    """Yield random-looking values of a text that follow a word such as "password" in the ``given`` texts."""
     for _, last in near:
         found = _VALUE.search(text, text.rfind(" ", 0, last) + 1, last)
         start, end = trimmed(text, *found.span()) if found is not None else (0, 0)
@@ -387,7 +387,7 @@ def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[
 
 
 def _parts_before_values(text: str) -> list[Span]:
-    """Return the ranges to search for a word such as "password". The ranges contain each possible value and the preceding text."""
+    """Return the ranges to search for a word such as "password". Each range contains possible values and the text before them."""
     parts: list[Span] = []
     for found in _WORD.finditer(text):
         word = found.group()

@@ -1,7 +1,7 @@
 """Find passwords, PINs, and codes in prose by the words around them.
 
 After "password is", a value with letters and digits is enough, because a person might have chosen it. Without "is", or after a user
-name, the value must look random. Values without letters count only after a word for PINs or codes.
+name, the value must look random. Values without letters are found only after a word for PINs or codes.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ _REFERENCE = lazy(
     r"|[a-z_$]+[0-9]{0,2}(?:(?:\.|->|::)[a-z_$]+[0-9]{0,2}){2,}|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[a-z]:\\\S+|[a-z_.-]{3,}=.*|[a-z_][a-z0-9_]{2,20}=[a-z_]+",
     re.IGNORECASE,
 )
-"""Pattern for texts that resemble secrets: hashes, vault references, code, and paths."""
+"""Pattern for texts that resemble secrets but aren't: UUIDs, hashes, vault references, code, and paths."""
 _PLAIN = lazy(
     r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
@@ -238,7 +238,7 @@ def _is_no_secret(value: str, plain: str) -> bool:
 
 
 def looks_random(value: str, *, least: int = 8) -> bool:
-    """Return True if a value mixes letters with digits or signs. Return False for sequences and known forms."""
+    """Return True if a value mixes letters with digits or signs. Return False for sequences, placeholders, and versions."""
     if not least <= len(value) <= 512 or not value.isascii():
         return False
     digits = sum(sign.isdigit() for sign in value)
@@ -319,12 +319,12 @@ _SAYS_SO = lazy(r"[:=：→`\"'“„«「『*]\W{0,6}\Z|\b(?:is|are|was|to|ist|
 
 
 def may_be_meant(text: str, name_end: int, start: int, end: int) -> bool:
-    """Return True if a value isn't an identifier, is long and right after the name, or follows a colon or a word such as "is"."""
+    """Return True if a value can be a secret. An identifier must follow a colon or "is", or be long and right after the name."""
     if not is_identifier(text[start:end]) or (end - start >= 32 and start - name_end < 3):
         return True
     return _SAYS_SO.search(text, name_end, start) is not None
 
 
 def is_filled_in(text: str, start: int) -> bool:
-    """Return True if a position is inside a template, as in ``{{ .Values``."""
+    """Return True if a position is inside a template placeholder, as in ``{{ .Values``."""
     return _OPEN_TEMPLATE.search(text, max(0, start - 70), start) is not None

@@ -55,7 +55,7 @@ _DETECTORS: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]], int], .
     ("ssn", ssns, 9),
     ("phone", phones, _LEAST_DIGITS),
 )
-"""Detectors in order of precedence, each with the minimum number of digits in a text. Merged matches get the first kind."""
+"""Detectors in order of precedence, each with the minimum number of digits. Merged matches get the first of their kinds."""
 _RANK = {kind: rank for rank, (kind, _, _) in enumerate(_DETECTORS)}
 
 

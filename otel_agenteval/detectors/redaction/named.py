@@ -35,7 +35,7 @@ class NamedValue(NamedTuple):
     start: int
     end: int
     is_sure: bool = False
-    """True if the text in this position is certainly a value. Even an everyday word is then a secret."""
+    """True if the text in this position is certainly a value. After a password's name, even an everyday word is then a secret."""
 
 
 def named_secrets(text: str, lowered: str) -> Iterator[Span]:
@@ -352,7 +352,7 @@ _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), la
 
 
 def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None:
-    """Return an entry's name and value keys: ``("DB_PASSWORD", ["value"])`` for ``{"name": "DB_PASSWORD", "value": "…"}``."""
+    """Return an entry's name and the keys of its values: ``("KEY", ["value"])`` for ``{"name": "KEY", "value": "…"}``."""
     value_keys = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
     if not value_keys or len(entry) > _MAX_KEYS:
         return None

@@ -79,7 +79,7 @@ def _has_card_groups(row: str) -> bool:
 
 
 def _is_near_card_word(text: str, start: int, end: int) -> bool:
-    """Return True if a word such as "card" is near, or if the number stands alone. Return False in a list of numbers."""
+    """Return True if a word such as "card" is near, or if the number stands alone. Return False for a number in a list."""
     before, after = text[max(0, start - 64) : start], text[end : end + 48]
     if re.search(r"[0-9], ?\Z", before) or re.match(r", ?[0-9]", after):
         return False
@@ -154,7 +154,7 @@ def _starts_of_words(lowered: str, words: Iterable[str]) -> list[int]:
 # --- telephone numbers
 
 _ADJACENT_LETTER = r"0-9A-Za-z_\u00c0-\u052f"
-"""Characters that can't be next to a number. Letters of scripts without spaces can be, so they aren't included."""
+"""Characters that can't be next to a telephone number. Letters of scripts without spaces are allowed, so they're omitted."""
 _LEFT = rf"(?<![{_ADJACENT_LETTER}@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
 _RIGHT = rf"(?![{_ADJACENT_LETTER}@%€£$])(?![.,:/][0-9])(?!-\w)"
 _EXTENSION = (  # " ext. 12"

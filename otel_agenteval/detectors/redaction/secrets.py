@@ -1,9 +1,9 @@
 """Find access tokens, private keys, passwords, and other values next to a secret's name.
 
 A token is recognized by its prefix (:mod:`..tokens`), even if it wraps across lines. At the end of a truncated text, the start of a
-token counts too, because it still reveals most of the secret. Other secrets are recognized by the name before them: ``password=…``,
+token counts too, because it still reveals most of the secret. Other secrets are recognized by the text before them: ``password=…``,
 ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code, and ordinary words after
-such a name are ignored.
+this text are ignored.
 
 Each search runs only if the text contains a word that the search requires. Limited repetitions keep the search time linear.
 """

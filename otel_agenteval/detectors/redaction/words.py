@@ -10,10 +10,10 @@ from typing import NamedTuple
 from ..texts import lazy, word_set, words
 
 PASSWORD, KEY, WEAK = 3, 2, 1
-"""Strength of a name, which determines the values that count as secrets.
+"""Strength of a name, which determines which values are secrets.
 
-After a password's name, any value except an everyday word is a secret. After a key's name, the value must mix letters and digits.
-After a weak name, it must look random.
+After a password's name, an everyday word is a secret only if it's clearly a value, as in ``password=monkey``. After a key's name,
+the value must mix letters and digits. After a weak name, the value must look random.
 """
 
 _PASSWORDS = (
