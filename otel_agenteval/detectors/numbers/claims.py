@@ -45,7 +45,7 @@ class Claim(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """True for a whole number up to 10, which doesn't need a source."""
+        """True if the claim is a whole number up to 10, which doesn't need a source."""
         value, half = self.readings[0]
         return not value or (value <= 10 and half == 0.5 and self.scale == 1.0)
 
@@ -232,7 +232,7 @@ def _sentence_of(text: str, at: int) -> str:
 
 
 def is_no_claim(claim: Claim, text: str) -> bool:
-    """Return True if a number isn't a claim, but belongs to a name, an example, or a question."""
+    """Return True if a number belongs to a name, an example, or a question, or is a constant such as 365."""
     sentence = _sentence_of(text, claim.at)
     if sentence.rstrip()[-1:] in ("?", "？", "؟") or _is_hypothetical(sentence):
         return True

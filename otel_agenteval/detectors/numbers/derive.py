@@ -20,7 +20,7 @@ from .reading import readings_of
 
 Array = NDArray[np.float64]
 CHANCE = 0.15
-"""Maximum number of calculated results per equally precise number nearby. With more results, a match might be chance."""
+"""Maximum ratio of calculated results to all numbers of equal precision nearby. Above this ratio, a match might be chance."""
 _POINTS = 15.0
 """Percentage points above and below a percentage. The more results are in this range, the likelier is a match by chance."""
 _NODES = 20_000
@@ -36,7 +36,7 @@ _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 
 
 class Facts:
-    """Counts, totals, and shares of the numbers in texts and JSON values.
+    """Counts, totals, averages, ranges, and shares of the numbers in texts and JSON values.
 
     A *pool* contains related numbers that are combined with each other in calculations.
     """

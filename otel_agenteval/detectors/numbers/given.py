@@ -38,14 +38,14 @@ _AMOUNT = re.compile(r"(?i:amount|cents|cost|fee|price|total)\w{0,20}\W{0,2}[:=]
 class GivenNumbers:
     """Numbers in the texts that the agent received (given numbers). Each kind of number is collected on first use.
 
-    ``paths`` maps given texts to their paths in the turn. ``beside`` contains texts without a path. ``now`` is the turn's start.
+    ``paths`` maps given texts to their paths in the turn. ``others`` are given texts without a path. ``now`` is the turn's start.
     """
 
     def __init__(
-        self, paths: Mapping[str, str], beside: Sequence[str], results: Sequence[Any], calls: int, now: datetime.datetime | None
+        self, paths: Mapping[str, str], others: Sequence[str], results: Sequence[Any], calls: int, now: datetime.datetime | None
     ) -> None:
         self._sources = list(paths.items())
-        texts = [*paths, *beside]
+        texts = [*paths, *others]
         self.texts = texts if all(map(str.isascii, texts)) else [with_ascii_digits(text) for text in texts]
         self._results = results
         self._calls = calls
@@ -83,7 +83,7 @@ class GivenNumbers:
         return sorted({*self.plain.values, *read, *(value for _, _, value in self._worded)})
 
     def has(self, value: float, half: float) -> bool:
-        """Return True if a given number, including ``4.7 million``, rounds to ``value``."""
+        """Return True if a given number, such as ``42``, ``4.7 million``, or ``twelve``, rounds to ``value``."""
         return _is_near(self._values, value, half)
 
     @cached_property

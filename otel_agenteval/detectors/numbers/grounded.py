@@ -27,7 +27,7 @@ from .words import claims_in_words, may_have_words
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")  # 5:30
 _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")  # 030/12 34 56
 _MAX_CHECKED = 100
-"""Maximum number of claims without an exact match to check one by one. If there are more, no claim is checked or supported."""
+"""Maximum number of claims without an exact match to check one by one. If there are more, all are unsupported."""
 _MAX_CHAIN = 3
 """Maximum length of a chain of calculations that each use the preceding result."""
 _MAX_OPERANDS = 24
@@ -220,7 +220,7 @@ class Timeline:
     # --- times of day ----------------------------------------------------------------------------------------------
 
     def has_clock(self, claim: Claim) -> bool:
-        """Return True if a time is given, or is at a known interval from a given time."""
+        """Return True if the given texts contain the claim's time, or a time at a known interval from it."""
         given, minutes = self._given, claim.minutes
         if minutes in given.minutes or (minutes <= 720 and ":" in claim.text and (minutes + 720) % 1440 in given.minutes):
             return True
@@ -289,7 +289,7 @@ def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[N
 
 
 class Arithmetic:
-    """Results calculated from given numbers and the answer's claims. Claims at the positions in ``missing`` are excluded."""
+    """Results calculated from given numbers and the answer's claims, except unsupported claims (at the positions ``missing``)."""
 
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer

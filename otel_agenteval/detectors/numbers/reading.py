@@ -208,7 +208,7 @@ _BESIDE = 31
 
 
 def form_of(text: str, start: int, end: int) -> str:
-    """Return a number's form, with digits as ``#`` and adjacent text: ``### kcal``, ``Article ##``."""
+    """Return a number's form: ``#`` for each digit, and adjacent text. Examples: ``### kcal``, ``Article ##``."""
     before = text[max(0, start - _BESIDE) : start]
     left, right = _SIGN_BEFORE.search(before), None
     if left is None:
@@ -271,7 +271,7 @@ def unit_of(word: str) -> Unit | None:
 
 
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
-    """Yield the number and unit of each field such as ``distance_km``, last field first."""
+    """Yield the number and unit of each field whose name contains a unit (``distance_km``), starting with the last field."""
     for number, name in _FIELD_VALUE.findall(text[::-1]):
         if (unit := _unit_in_name(name[::-1])) is not None:
             yield float(number[::-1]), unit
@@ -289,7 +289,7 @@ def _unit_in_name(name: str) -> Unit | None:
 
 
 def in_base(value: float, unit: Unit) -> tuple[float, ...]:
-    """Convert a quantity to base units. For kilobytes, return two results, because they can be 1000 or 1024 bytes."""
+    """Convert a quantity to base units. For units such as kilobytes, return two results, because 1 kB can be 1000 or 1024 bytes."""
     dimension, factor = unit
     if dimension == "temperature":
         return (_TO_CELSIUS[factor](value),)
@@ -308,7 +308,7 @@ _AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,
 
 
 def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
-    """Yield ``(start, end, seconds, unit)`` of durations. ``unit`` is the precision: 3600 for ``2 h``, 360 for ``2.5 h``."""
+    """Yield ``(start, end, seconds, unit)`` of durations. ``unit`` is the precision in seconds, such as 360 for ``2.5 h``."""
     start, end, seconds, unit = 0, 0, 0.0, 0.0
     for found in _DURATION.finditer(text):
         number, word = found.groups()

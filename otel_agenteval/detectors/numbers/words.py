@@ -1,4 +1,4 @@
-"""Read numbers written as words of frequent languages, or as East Asian numerals."""
+"""Parse numbers that are written in words of common languages, or in Chinese and Japanese numerals."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield numbers above ten in words. Skip numbers of a single word that is round (``hundred``) or that no word follows."""
+    """Yield numbers above ten in words. Skip single words that are round numbers (``hundred``) or that no other word follows."""
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
         is_figure = word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end))
