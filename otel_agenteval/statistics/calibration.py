@@ -99,8 +99,8 @@ def interval_of(share: float | None, n: int) -> Interval | None:
 def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate | None:
     """Estimate the true share of bad turns, corrected for the judge's error rates.
 
-    The 95 % interval (Lang and Reiczigel 2014) accounts for the uncertainty of the observed rate and of both error rates. Without
-    turns, if the labels don't include both verdicts, or if the judge can't tell bad from good turns, return None.
+    The 95 % interval (Lang and Reiczigel 2014) accounts for the uncertainty of the observed rate and of both error rates. Return
+    None without turns, without labels of both verdicts, or if the judge can't tell bad from good turns.
     """
     if not n or not confusion.bad or not confusion.good:
         return None

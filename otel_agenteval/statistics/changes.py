@@ -103,7 +103,7 @@ class Changes:
         return changes
 
     def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
-        """Return the series for ``key``. At the limit, replace a rarely used series. If none is, return ``__other__``."""
+        """Return the series for ``key``. At the limit, replace a rarely used series or, if there is none, return ``__other__``."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)

@@ -79,7 +79,7 @@ class Differences:
     bad: int
     rest: int
     findings: list[Contrast]
-    """Findings, sorted by the interval's lower end, with possible effects last. Excludes findings that earlier findings explain."""
+    """Findings by descending lower end of the interval, with effects last. Findings that earlier findings explain are omitted."""
     tested: int
     same: list[TurnFact] = field(default_factory=list)
     """Facts that apply to nearly the same turns as ``bad``. Empty unless the bad turns are ``selected`` by other facts."""

@@ -51,7 +51,7 @@ def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[fl
 
 
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
-    """Return stable topics of texts outside the topics with the centers ``known``. ``texts`` are from :func:`directions`."""
+    """Return stable topics of the ``texts`` (see :func:`directions`) that don't belong to a topic with a center in ``known``."""
     found: list[NewTopic] = []
     for _ in range(_ROUNDS):  # repeat until no more topics are found
         centers = [*known, *(topic.center for topic in found)]
