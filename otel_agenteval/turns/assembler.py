@@ -1,8 +1,8 @@
 """Track open turns and close each one when its spans are complete.
 
-The assembler receives spans in two ways. This process reports its spans when they start and when they end. Their turn closes
-when the root and all spans below it have ended, but no later than ``decision_delay`` after the root's end. *Loose* spans are
-reported only after their end, because they arrive over OTLP or started before the span processor was added. Their turn closes
+The assembler receives spans in two ways. The span processor reports spans when they start and when they end. The turn of such spans
+closes when the root and all spans below it have ended, but no later than ``decision_delay`` after the root's end. *Loose* spans are
+reported only after their end, for example if they arrived over OTLP or started before the processor was added. Their turn closes
 ``decision_delay`` after the local root arrives. If no local root arrives, the turn closes after ``idle_timeout`` without new spans.
 
 A *candidate* is a span that might be a turn's root. It is a local root, or the topmost agent, workflow, chain, or GenAI span of
@@ -105,7 +105,7 @@ class Assembler:
             return True
 
     def ending(self, span: Any) -> Sequence[Closed] | None:
-        """Record a span's end, and return the turns that close. If the result is None, nothing was recorded: call :meth:`end`."""
+        """Record a span's end, and return the turns that close. Return None if the caller must call :meth:`end` instead."""
         context = span._context
         span_id = context[1]
         attributes = span._attributes._dict
@@ -151,7 +151,7 @@ class Assembler:
     ) -> None:
         """Record the start of a span. ``parent_id`` is the local parent's ID, and ``carried_id`` is the remote parent's ID.
 
-        An ID is 0 if this parent doesn't exist. If the application copied the context, ``carried_id`` can be a local span's ID.
+        An ID is 0 if this parent doesn't exist. If the application sends itself a context, ``carried_id`` can be a local ID.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -423,7 +423,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close due turns and late data, and turns above a limit. Stop after closing about ``room`` bytes of loose spans."""
+        """Close due turns, due late data, and turns that exceed a limit. Stop after closing about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -540,7 +540,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate whose spans ended. If it isn't a turn's root, move its spans or, without GenAI spans, drop them."""
+        """Close a candidate whose spans ended. If it isn't a turn's root, move its spans, or drop them if none is a GenAI span."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -615,7 +615,7 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """If exactly one running agent or workflow lacks spans below it, return its trace ID. Otherwise, return None."""
+        """Return the trace ID of the only open run without spans below it, or None. If too many turns are open, don't search."""
         if len(self._open.outermost) > _MOST_BESIDE:  # checking them all would delay the agent's thread
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]

@@ -38,7 +38,7 @@ SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
 """Instrumentation scopes of otel-agenteval and Logfire's user feedback. Spans with these scopes never belong to a turn."""
 _HELD_BYTES = 32 * 1024 * 1024
-"""Maximum total bytes of all incomplete turns that wait for another trace."""
+"""Maximum total bytes of all turns that wait for another trace."""
 REVISABLE_BYTES = 8 * 2**20
 """Maximum total bytes of evaluated turns to keep in memory, so that late OTLP spans can revise these turns."""
 _REVISABLE_SECONDS = 120.0
@@ -67,9 +67,9 @@ class Composer:
     """Thread-safe composer of turns from closed spans.
 
     Args:
-        patience: seconds that an incomplete turn waits for another trace that continues it.
+        patience: seconds that a turn waits for another trace that might continue the turn.
         revisable_bytes: maximum total bytes of evaluated turns to keep in memory, so that late spans can revise these turns.
-        max_age: maximum seconds that an incomplete turn waits after its first trace arrived.
+        max_age: maximum seconds that a turn waits for other traces after its first trace arrived.
         open_spans: function that returns one list of known spans per open trace.
     """
 
@@ -101,7 +101,7 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[SpanGroup]:
-        """Return the turns that can be evaluated now. Hold incomplete turns, because another trace might continue these turns."""
+        """Return the turns that can be evaluated now. Hold turns that another trace might continue."""
         found: list[SpanGroup] = []
         for group in self._groups(closed):
             with self._holding:

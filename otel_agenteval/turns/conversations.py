@@ -31,7 +31,7 @@ _SIGNAL_PAUSE = 30.0
 _HISTORY = 20
 """Maximum number of earlier turns in a turn's history."""
 _EARLY = 1_000
-"""Maximum number of turns whose signals (scores) are kept before the turn itself arrives."""
+"""Maximum number of turns whose signals (scores) are kept before the turns themselves arrive."""
 _FIELDS = (
     "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
@@ -71,7 +71,7 @@ class Conversations:
         idle_timeout: seconds without a new turn after which a conversation ends.
         max_open: maximum number of open conversations. If exceeded, the longest idle conversation ends.
         max_turns: maximum number of turns per conversation. If exceeded, the oldest turns are dropped.
-        max_bytes: maximum total size. If exceeded, ended conversations are dropped, and then the longest idle conversation ends.
+        max_bytes: maximum total bytes. If exceeded, ended conversations are dropped, and then the longest idle conversation ends.
         now: function that returns monotonic seconds.
         gives_history: True to set each turn's ``history`` to the earlier turns of its conversation.
     """
@@ -111,7 +111,7 @@ class Conversations:
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
         """Add an evaluated turn. Return the conversations that ended because of a limit.
 
-        ``turn`` replaces the turns with IDs ``turn.supersedes`` and ``replaces``. If no turn follows, ``Ended.last`` is ``last``.
+        ``turn`` replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. ``Ended.last`` is the latest turn's ``last``.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""

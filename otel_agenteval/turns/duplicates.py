@@ -33,13 +33,13 @@ from .stitching import Stitcher, is_bare_call, steps_of
 
 _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
-"""Maximum numbers to remember: failed calls per model, calls and runs (together) per process, and turns per process."""
+"""Maximum number of remembered failed calls per model, of calls and runs (together) per process, and of turns per process."""
 _MOST_DUPLICATES = 32
 """Maximum number of duplicates that are joined into one waiting call. Programs don't have more instrumentations than this."""
 
 
 class Duplicates:
-    """Joiner of duplicate turns, even if the :class:`~.stitching.Stitcher` has already released one turn. Not thread-safe."""
+    """Joiner of turns with the same calls, even if the :class:`~.stitching.Stitcher` has already released one. Not thread-safe."""
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
@@ -109,7 +109,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return ``{recording: run}`` for the agent run that made ``call``, or ``{}``. Search only runs that lacked calls."""
+        """Return ``{recording: run}`` for the agent run that made ``call``, or ``{}``. Search only runs without steps."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:

@@ -103,7 +103,7 @@ class LostTools:
         return self._join(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
 
     def due(self, now: float, *, everything: bool = False) -> Iterator[tuple[SpanGroup, bool]]:
-        """Remove tools that have waited long enough. Yield ``(turn with its tools, True)``, or ``(tool, False)`` if none fits."""
+        """Remove tools that have waited long enough. Yield ``(turn with its tools, True)``, or ``(tool, False)`` without a turn."""
         found: dict[int, tuple[SpanGroup, list[SpanGroup]]] = {}
         for since, tool in [*self._tools]:
             if now - since < self._patience and not everything:

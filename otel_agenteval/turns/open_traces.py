@@ -30,7 +30,7 @@ class OpenTraces:
         self.shares: dict[int, TenantShare] = {}
         """Each tenant's open received traces, by tenant number. Empty if traces don't have tenants."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
-        """Heap of (deadline, number, trace, candidate). If the candidate is None (loose spans), ``max_duration`` is included."""
+        """Heap of (deadline, number, trace, candidate). Loose spans (candidate None) close after ``max_duration`` at the latest."""
         self._sequence = itertools.count()
 
     def open_received(self, trace_id: int, now: float) -> OpenTrace:

@@ -44,7 +44,7 @@ ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
 _CASE_KEYS = frozenset(("case_id", "input", "ground_truth", "references", "expected_output"))
 _HEAD = 16_384
 _NODE = b"  traceId: '"
-_NODE_TEXT = "text of Node.js's ConsoleSpanExporter; export OTLP to `otel-agenteval serve` or a Collector with a file exporter"
+_NODE_TEXT = "output of Node.js's ConsoleSpanExporter; export OTLP to `otel-agenteval serve` or a Collector with a file exporter"
 _OTHER_KINDS = (
     (b"PAR1", "a Parquet file; use `otel-agenteval backfill`"),
     (b"\xff\xfe", "UTF-16 text; convert the file to UTF-8"),
@@ -58,7 +58,7 @@ def _ignore(trace: UnreadTrace) -> None:
 
 @dataclass
 class Reading:
-    """Counts of lines, spans, and turns read so far. ``on_progress`` is called every thousand lines."""
+    """Counts of lines, spans, log records, and turns read so far. ``on_progress`` is called after every thousand lines."""
 
     on_progress: Callable[[Reading], None] | None = None
     lines: int = 0
@@ -249,7 +249,7 @@ def _kind_of(path: str, fault: str) -> str:
     if columns & _CASE_KEYS:
         return f"a dataset; run your agent on it with `otel-agenteval experiment MODULE:FUNCTION {path}`"
     if path.endswith((".csv", ".tsv")):
-        return "CSV; export JSON"
+        return "CSV; export the traces as OTLP/JSON"
     return f"text without spans (line {fault.removeprefix(f'{path}:')})"
 
 

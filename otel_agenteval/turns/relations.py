@@ -46,7 +46,7 @@ def has_no_steps(group: SpanGroup) -> bool:
 
 
 def is_lost_call(group: SpanGroup) -> bool:
-    """Return True for a model call that is the root of its trace."""
+    """Return True if the turn's root is a model call without a parent."""
     return group.root.parent_id == 0 and role_in(group.root) == LLM
 
 

@@ -220,7 +220,7 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """Thread-safe store of evaluated turns. Drops traces after ``max_age`` seconds, and the oldest traces above ``max_bytes``."""
+    """Thread-safe store of evaluated turns. Drops traces after ``max_age`` seconds, and the oldest if ``max_bytes`` is exceeded."""
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
         self._max_bytes = max_bytes
@@ -234,7 +234,7 @@ class Revisions:
         self._traces: OrderedDict[int, RevisableTrace | SingleTurn] = OrderedDict()
         self._bytes = 0
         self._missing_roots: OrderedDict[tuple[int, int], None] = OrderedDict()
-        """Keys: (trace ID, span ID) of roots that never arrived, if turns without the root were evaluated and then forgotten."""
+        """Roots that never arrived, as (trace ID, span ID) keys. Their rootless turns were evaluated and then forgotten."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
         with self._lock:

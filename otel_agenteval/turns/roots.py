@@ -3,8 +3,8 @@
 A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the local
 root. An OpenInference chain that contains a model call or an agent can also be the root. Without such a span, a local root with
 model calls below it is the turn's root. A single model call is its own root. ``create_agent`` and similar spans don't start a turn.
-Successive agent runs are one turn if each run receives the previous run's tool results or retries the previous run, which failed.
-Agent runs below an agent graph's parentless span are also one turn.
+Successive agent runs are one turn if each run receives the previous run's tool results, or retries the previous run after an error.
+Agent runs below an agent graph's root span are one turn, unless a later run answers a new user message.
 
 Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If there is
 only one run, and this run lacks model calls and an output, spans that started after the run also belong to the run's turn.
@@ -36,7 +36,7 @@ _NEVER = 2**64
 _MOST_LAYERS = 32
 """Maximum number of spans between a model call and the server span of the gateway or model server that serves this call."""
 _MOST_RUNS = 32
-"""Maximum number of agent runs in an agent graph. A span with more agent runs below it isn't a graph."""
+"""Maximum number of agent runs in an agent graph. A span with more agent runs below it isn't treated as a graph."""
 _Owner = TypeVar("_Owner")
 _START = attrgetter("record.start_ns")
 _TURN_ROLES = (LLM, AGENT, WORKFLOW)
@@ -157,8 +157,8 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
 
 
 def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return the root spans of requests that another process served. Each request is a turn of the serving process, and also part
-    of the caller's turn. If a gateway or model server only serves the caller's model call, the request isn't a separate turn.
+    """Return the root spans of requests that one process sent to another. Each request is a turn of the serving process, and part
+    of the caller's turn. Exception: If a gateway or model server only serves a model call, the request isn't a separate turn.
     """
     remote = [node for node in reached if node.record.remote_parent and node.marks]
     local_ids = set(map(id, local_roots)) if remote else ()
@@ -278,7 +278,7 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
-    """Return the group for a turn's agent runs. The root is a span with exactly these runs below it, or else the first run."""
+    """Return the group for a turn's agent runs. The root is a span with exactly these runs below it, or otherwise the first run."""
     if len(loop) > 1:
         above = loop[0].parent if loop[0] is not top else None
         while above is not None and above is not top and above.root_count < len(loop):
@@ -311,7 +311,7 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 
 
 def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
-    """Group agent runs by turn. A run joins the previous run's turn if it receives that run's tool results, or retries it."""
+    """Group agent runs by turn. A run joins the previous run's turn to process that run's tool results, or to retry that run."""
     loops: list[list[_Node]] = []
     latest_by_parent: dict[int, list[_Node]] = {}
     for run in sorted(roots, key=_START):
@@ -349,7 +349,7 @@ def _prompt_of(record: SpanRecord) -> list[Message]:
 
 
 def _is_graph(top: _Node, runs: list[_Node]) -> bool:
-    """Return True if a parentless span is a graph whose agent runs are one turn: later runs don't have new user messages."""
+    """Return True if a parentless span is an agent graph in which no later run answers a new user message."""
     record = top.record
     if record.parent_id or record.server or len(runs) > _MOST_RUNS or not is_graph(record.name):
         return False
@@ -392,7 +392,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach local roots, such as model calls and tools, to a request or run if it was the only one running in their process."""
+    """Attach local roots, such as tools, to the only request or run in their process at that time. Return the other local roots."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
@@ -512,7 +512,7 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
 
 
 class _OrphanTurns:
-    """Turns that orphans can join. Call :meth:`turn_of` by start time, first for all orphans with a model call or agent below."""
+    """Turns that orphans can join. Call :meth:`turn_of` by start time, first for orphans with model calls or agents."""
 
     def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone

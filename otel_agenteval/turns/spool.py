@@ -53,11 +53,11 @@ from .stitching import is_bare_call, may_go_on, steps_of
 
 SLOTS = 256
 _JOINED = SLOTS
-"""Number of the extra slot for traces that might be parts of one turn."""
+"""Slot number of the extra slot, which contains traces that might be parts of one turn."""
 BATCH_BYTES = 4 * 2**20
 """Maximum total bytes of lines per batch. A process reads one batch at a time."""
 SMALL_BYTES = 16 * 2**20
-"""Maximum size of recordings that are read without temporary files. Up to four times this size, one process is fastest."""
+"""Maximum bytes of recordings that are read without temporary files. Up to four times this size, one process is fastest."""
 _PACKED = 10
 _MOST_FAULTS = 10
 

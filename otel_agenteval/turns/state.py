@@ -29,7 +29,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class PendingSpans:
-    """Number of spans to count later together, as scored or by the reason why they weren't. Only the first outcome counts."""
+    """Number of spans whose outcome (scored, or why not) isn't known yet. Only the first :meth:`settle` call counts them."""
 
     __slots__ = ("_count", "spans")
 

@@ -1,8 +1,8 @@
 """Join model calls in separate traces into turns, by comparing IDs, messages, and token counts.
 
-If an agent loop lacks an agent span, each model call is a separate trace. A *piece* consists of one or more joined calls. If its
-last call requests tools, the piece waits for the next call. The rules *tool call IDs*, *repeated messages*, *previous response*,
-*same conversation*, and *next call* are in docs/internals/turn-stitching-rules.md. Turns with agent spans aren't stitched.
+If an agent loop lacks an agent span, each model call is a separate trace. A *piece* consists of one or more joined calls. A piece
+waits if its last call requests tools, or if its first prompt has tool results that an unknown call requested. The rules, such as
+*next call*, are in docs/internals/turn-stitching-rules.md. Of turns with agent spans, only a thread's messages are joined.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .threads import Threads
 
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MAX_PAUSE_NS = 600 * 10**9
-"""Maximum nanoseconds between two calls that are joined without a shared ID."""
+"""Maximum nanoseconds between two calls that are joined without a shared tool call ID or response ID."""
 _MOST_RESPONSES = 8
 """Number of latest response IDs that a piece keeps, because a later call can refer to them."""
 _MOST_CANDIDATES = 64
@@ -242,7 +242,7 @@ class Stitcher:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
-        """Add a group. Return turns that can be evaluated now. If the group replaces another, pass the old ``first_arrival``."""
+        """Add a group. Return turns that can be evaluated now. If it replaces a group, pass that group's ``first_arrival``."""
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread
@@ -346,7 +346,7 @@ class Stitcher:
                     yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Return the waiting piece that a call continues by the rule *next call*, or None unless exactly one piece fits."""
+        """Return the only waiting piece that a call can continue by the rule *next call*, or None if several or no pieces fit."""
         if not is_bare_call(piece.first_group):
             return None
         program = _program_key(piece.first_group, piece.first_call)
@@ -475,7 +475,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if ``piece`` might continue ``held``: same program and model, and more input tokens (or a failed call)."""
+    """Return True if ``piece`` might be the next call of ``held``: a call of the same model with more tokens, or a failed call."""
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False

@@ -68,7 +68,7 @@ def test_text_of_nodes_exporter_is_named() -> None:
     faults: list[str] = []
     assert list(oa.load_turns(DATA / "node.txt", report=faults.append)) == []
     (fault,) = faults
-    assert fault.startswith(f"{DATA / 'node.txt'}:1: not JSON: text of Node.js's ConsoleSpanExporter; export OTLP to ")
+    assert fault.startswith(f"{DATA / 'node.txt'}:1: not JSON: output of Node.js's ConsoleSpanExporter; export OTLP to ")
 
 
 def classic(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Read an application's events and attributes about hand-offs, interactions, conflicts, and user feedback.
 
-Semantic conventions don't cover these events. Any span of the turn can have the events. The event's name can be a prefix of its
-attributes' names, such as ``agent.handoff.from``:
+Semantic conventions don't cover these events. Any span of the turn can have the events. An attribute's name can start with its
+event's name, as in ``agent.handoff.from``. The events and their attributes:
 
 - ``agent.handoff``: ``from``, ``to``, ``success``, ``duration_s``
 - ``agent.interaction``: ``from``, ``to`` (one or more names), ``type``, ``message_type``, ``success``, ``response_time_s``

@@ -297,7 +297,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Fill in missing values of ``target`` from its duplicate ``source``. Replace token counts if ``source`` has better counts."""
+    """Fill in missing values of ``target`` from its duplicate ``source``. If ``source`` has better token counts, use those."""
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
@@ -326,7 +326,7 @@ def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
     """Remove and return the latest span in ``running`` that matches ``step`` and isn't in ``taken``, or None. Also remove spans
-    that can't match later spans. Compare spans with ``is_alike``. If it is None, ``step`` must have run during the other span.
+    that can't match later spans. Compare spans with ``is_alike`` or, if None, require that ``step`` ran during the other span.
     """
     record = step.record
     found: Step | None = None

@@ -78,7 +78,7 @@ def _in_requests(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
 
 
 def _of_tool(turn: TurnCalls, step: Step, arguments: Any, name: str, failed: bool) -> Handoff:
-    """Return the hand-off that a tool made. ``Handoff.success`` is False if the tool failed, or None (unknown) if not."""
+    """Return the hand-off that a tool made. ``Handoff.success`` is False if the tool failed, or None (unknown) otherwise."""
     target = _target_in(arguments)
     if target is None:
         name = name.removeprefix(_PLUGIN)

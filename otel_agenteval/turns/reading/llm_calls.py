@@ -19,7 +19,7 @@ from .steps import END, TurnSteps, computed_once
 from .templates import last_user_text, question_in
 
 _QUOTED = 8
-"""Minimum length of an answer. Shorter answers aren't searched for in later prompts."""
+"""Minimum length of an answer that is searched for in later prompts."""
 _SUMMARIZE = ("summar", "compress", "compact", "condens")
 _CONVERSATION = ("conversation", "messages", "session", "history", "so far", "transcript", "user:")
 _TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
@@ -126,7 +126,7 @@ class TurnCalls(TurnSteps):
         return Usage(*sums) if any(count is not None for count in sums) else None
 
     def _runs_without_calls(self) -> list[Step]:
-        """Return the outermost sub-agents with token counts and without model calls below or during the sub-agent's run."""
+        """Return the outermost sub-agents that have token counts, but no model calls below them or during their runs."""
         runs = [run for run in self.of_role.get(AGENT, ()) if run is not self.root and run.input_tokens and run.output_tokens]
         if not runs or not any(call.input_tokens or call.output_tokens for call in self.own_llm):
             return []
@@ -205,7 +205,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def _in_foreground(self, last: Step) -> Step:
-        """Return ``last``. If it belongs to a tool that ran in the background, return the last call outside tools instead."""
+        """Return ``last`` or, if ``last`` belongs to a tool that ran in the background, the last call outside tools."""
         tool = self.nearest(last, (TOOL,)) if len(self.main_llm) > 1 else None
         if tool is None or tool.record.end_ns >= last.record.end_ns:
             return last
@@ -261,7 +261,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return calls outside guardrails. If none, return calls that aren't named after a guardrail or, if all are, all calls."""
+        """Return calls outside guardrails. If there aren't any, return calls without a guardrail's name, or else all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if self.of_role.keys().isdisjoint(_APART) and not any(_is_guard(step.record.name) for step in undecided):
@@ -316,7 +316,7 @@ _NOT_SAID = frozenset(("", "n/a", "unknown", "other", "none", "null", "unspecifi
 _ALSO_WITH_TOOLS = frozenset(("completed", "complete", "success"))
 """Finish reasons that calls report with or without tool requests, such as statuses in the Responses API."""
 _ALWAYS_STOP = ("gemini", "ollama")
-"""Text in the names of models and servers that report ``stop`` even if they request tools."""
+"""Parts of the names of models and providers that report ``stop`` even if they request tools."""
 
 
 def _folded(reason: str | None) -> str:

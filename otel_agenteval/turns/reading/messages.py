@@ -25,7 +25,7 @@ from .tool_calls import ToolCalls
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
 _QUOTED = 8
-"""Minimum length of a message. Shorter messages aren't searched for in longer texts."""
+"""Minimum length of a message that is searched for in longer texts."""
 _AROUND_AN_ERROR = 40
 """A text that contains an error message is an error if it has at most this many characters plus twice the message's length."""
 
@@ -81,8 +81,8 @@ class MessageReader:
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
         """If ``text`` is only the prompt of a helper call (``step``), return the user message in the answering call's prompt.
-        Otherwise, return None. In a helper call, the prompt quotes the conversation, or the answer (such as a summary) is part of
-        the answering call's prompt.
+        Otherwise, return None. A helper call's prompt quotes the conversation, or its answer, such as a summary, is part of the
+        answering call's prompt.
         """
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):

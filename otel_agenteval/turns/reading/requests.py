@@ -66,7 +66,7 @@ _parse_constant = lru_cache(maxsize=32)(_parse)
 
 
 def _definitions_in(raw: Any) -> list[dict[str, Any]]:
-    """Return all tool definitions with a name. Remove wrappers such as ``{"type": "function", "function": {…}}``."""
+    """Return the tool definitions that have a name. Remove wrappers such as ``{"type": "function", "function": {…}}``."""
     found = []
     if isinstance(raw, dict):  # a model request with definitions
         config = raw.get("config")
@@ -186,7 +186,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield (request, result) pairs, matched by ID, name, or order. If a result has a tool name, create its missing request."""
+    """Yield (request, result) pairs, matched by ID, name, or order. If a result with a tool name lacks a request, create it."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:
@@ -234,7 +234,7 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
     """Return the index of the last user message or answer in the first call's prompt, or 0. Tool requests after this index belong
-    to this turn. If the call itself requests tools, return ``len(messages)``: requests in its prompt might belong to other turns.
+    to this turn. If the call itself requests tools, return ``len(messages)``, because earlier requests can be another turn's.
     """
     if not step.overwritten and turn.requests_of(step):
         return len(messages)

@@ -26,7 +26,7 @@ _SHORT = 8
 _DEEPEST_TIE = 32
 """Maximum number of ancestors per span that are counted to sort spans with equal start times."""
 _LONG_PROMPT = 1_000
-"""Minimum length of a prompt. Shorter prompts aren't compared with earlier prompts."""
+"""Minimum length of a prompt that is compared with earlier prompts."""
 _BEGINNING = 200
 LONGEST_CONSTANT = 32_768
 """Maximum characters of instructions or tool definitions to cache after parsing. Many turns repeat the same text."""

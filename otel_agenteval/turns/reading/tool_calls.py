@@ -99,7 +99,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """(span, arguments, request) of each call. The request is None if the span has arguments, a call ID, and a tool name."""
+        """Each call's (span, arguments, request). The request is None if unknown, or if the span has name, arguments, and ID."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -344,7 +344,7 @@ class ToolCalls:
         return rules_out_tools(step, is_last)
 
     def _stopped_for_tools(self) -> bool:
-        """Return True if the last recorded model call requested tools, but the root has an output. Then model calls are missing."""
+        """Return True if the last recorded model call requested tools, but the root has an output, so calls are missing."""
         root, last = self._turn.root, self._turn.answering_call
         if last is None or last.role != LLM or last is root or (root.output_messages is None and root.output_value is None):
             return False
@@ -372,7 +372,7 @@ def _accepts_answer(result: Any) -> bool:
 
 
 def _is_cut(arguments: Any) -> bool:
-    """Return True if arguments that can't be parsed begin like a JSON object, which means that they are truncated or malformed."""
+    """Return True if arguments that can't be parsed begin like a JSON object, so they are truncated or malformed."""
     return isinstance(arguments, str) and arguments.lstrip()[:1] == "{"
 
 
@@ -424,7 +424,7 @@ def error_in(result: Any) -> ErrorInfo | None:
 
 
 def error_by_flag(raw: Any) -> ErrorInfo | None:
-    """Return an error if a flag next to the result's content reports one. Call this before unwrapping, which removes the flag."""
+    """Return an error if a flag next to the result's content reports one. Pass the wrapped result, which has the flag."""
     if raw.__class__ is str:
         if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
             return None

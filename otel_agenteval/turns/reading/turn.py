@@ -93,7 +93,7 @@ class TurnReader(MessageReader):
         return next((step.record.scope for step in self.calls.steps if step.inferred), None)
 
     def reading(self) -> Reading | None:
-        """Return ``inferred`` if :meth:`inferred_scope` isn't None, otherwise ``exact``. Return None without input and output."""
+        """Return None if input and output are unknown, ``inferred`` if a role or content was inferred, or ``exact`` otherwise."""
         if self.output() is None and self.input() is None:
             return None
         return "exact" if self.inferred_scope() is None else "inferred"
@@ -105,7 +105,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self.calls.first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return ``agent.stop_kind``. If unset: None without model calls, ``completed`` after a normal end, else ``unknown``."""
+        """Return ``agent.stop_kind`` or, if unset, None without model calls, ``completed`` after a normal end, or ``unknown``."""
         reported = app_events.stop_kind(self.root, self.calls.steps)
         if reported is not None:
             return reported
