@@ -71,9 +71,9 @@ def test_a_test_sees_its_turns_and_their_scores(suite):
 
 
 FAILURES = {
-    "agenteval.assert_scores(at_least={'code_tool_success': 1})": "code_tool_success is 0, at least 1",
+    "agenteval.assert_scores(at_least={'code_tool_success': 1})": "code_tool_success is 0, expected at least 1",
     "agenteval.assert_scores({'code_contains': {'value': 'Rome'}})": "code_contains failed with 0",
-    "agenteval.assert_scores(at_most={'code_token_usage': 9})": "code_token_usage is 10, at most 9",
+    "agenteval.assert_scores(at_most={'code_token_usage': 9})": "code_token_usage is 10, expected at most 9",
     "agenteval.assert_scores('code_mrr')": "missing:retrieved_ids",
     "agenteval.assert_scores('code_contains')": "missing_parameter",
     "agenteval.assert_scores('llm_relevance')": "llm_relevance was skipped (no_judge): this fixture calls no model",

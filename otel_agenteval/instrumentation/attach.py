@@ -134,7 +134,7 @@ class Handle:
     def shutdown(self) -> None:
         """Evaluate open turns, deliver all scores, and stop.
 
-        The span processor stays attached, but does nothing after this. Another :func:`instrument` call starts a new evaluation.
+        The span processor stays attached to the provider, but is inactive. Another :func:`instrument` call starts a new evaluation.
         """
         if self._processor is not None:
             self._processor.shutdown()
@@ -160,8 +160,8 @@ def instrument(
 ) -> Handle:
     """Evaluate the turns of all agents whose spans pass through a tracer provider.
 
-    Call this function once, after the provider is set. Another call for the same provider returns the same handle. If the other
-    call's configuration differs, it is ignored with a warning. After :meth:`Handle.shutdown`, a call starts a new evaluation.
+    Call this function once, after the provider is set. Another call for the same provider returns the same handle, and ignores a
+    different configuration with a warning. After :meth:`Handle.shutdown`, a call starts a new evaluation.
 
     The function adds a span processor to the tracer provider, and a log processor to the SDK logger provider, if there is one. The
     function doesn't set global providers, unless ``create_provider=True`` and there is no TracerProvider.
@@ -206,7 +206,7 @@ def instrument(
             _read_logs(logger_provider, attached)
             known = Handle(attached)
         elif not (config is None and overrides is None) and not _runs_with(known, config, overrides):
-            _log.warning("instrument(): this provider is already instrumented; the new configuration is ignored")
+            _log.warning("instrument(): this provider is already instrumented, so the new configuration is ignored")
         _handles.put(provider, known)
     return known
 

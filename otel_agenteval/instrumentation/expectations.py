@@ -46,7 +46,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
     """
 
     in_use = False
-    """True after the first use of ``expect``. Before that, the span processor doesn't look up references."""
+    """True after the first use of ``expect``. Before that, the span processor looks up only references in baggage."""
 
     def __init__(self, *, case_id: str | None = None, propagate: bool = False, **references: Any) -> None:
         self._references = references if case_id is None else {"case_id": case_id, **references}
@@ -104,7 +104,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
-    """Return the references for a span that starts now, or None. Baggage with ``accepted`` keys is under the key ``baggage:``."""
+    """Return the references for a span that starts now, or None. The key ``baggage:`` contains baggage with ``accepted`` keys."""
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
     carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}

@@ -268,7 +268,7 @@ def _later_parameters(task: Callable[..., Any]) -> list[str]:
 def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
     """Return the value in a case's ``output`` column. To score recorded answers, use this function as the task."""
     if "output" not in case:
-        raise ConfigError("output: this case has no recorded answer")
+        raise ConfigError("output: this case has no recorded answer. Add an answer, or remove the case")
     return case["output"]
 
 

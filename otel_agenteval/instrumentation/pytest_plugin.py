@@ -4,7 +4,7 @@
         run_agent("What is the weather in Paris?")
         agenteval.assert_scores("code_tool_success", {"code_contains": {"value": "Paris"}}, at_most={"code_latency": 5})
 
-pytest loads the plugin (``pytest11`` entry point), but imports nothing else before a test uses the fixture. The fixture attaches to
+pytest loads the plugin (``pytest11`` entry point). It imports nothing else until a test uses the fixture. The fixture attaches to
 the global tracer provider, or creates one. To use another provider, override the fixture ``agenteval_tracer_provider``.
 """
 
@@ -89,8 +89,8 @@ class AgentTurns:
 
         Args:
             *metrics: as for :meth:`evaluate`. A metric that doesn't give a verdict passes if it returns a value.
-            at_least: minimum value by metric name. These metrics run even if they aren't in ``metrics``.
-            at_most: maximum value by metric name. These metrics also run.
+            at_least: minimum value by metric name. Metrics in ``at_least`` and ``at_most`` run even if they aren't in ``metrics``.
+            at_most: maximum value by metric name.
             allow_skipped: True to accept metrics that don't apply to a turn. By default, a skipped metric fails.
             turns: turns to evaluate, at least one. The default is all turns of the test.
 
@@ -144,9 +144,9 @@ def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, fl
         return f"  {name} could not be evaluated ({score.error_type}){why}"
     low, high = at_least.get(name), at_most.get(name)
     if low is not None and score.value < low:
-        return f"  {name} is {score.value:g}, at least {low:g} is required{why}"
+        return f"  {name} is {score.value:g}, expected at least {low:g}{why}"
     if high is not None and score.value > high:
-        return f"  {name} is {score.value:g}, at most {high:g} is required{why}"
+        return f"  {name} is {score.value:g}, expected at most {high:g}{why}"
     if low is None and high is None and score.verdict is False:
         return f"  {name} failed with {score.value:g}{why}"
     return None
@@ -175,7 +175,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def agenteval_tracer_provider() -> Any:
     """Return the tracer provider whose spans are captured. Override this fixture to use your own provider.
 
-    If the fixture returns None, the global SDK provider is used, or created if there is none.
+    If the fixture returns None, the global SDK provider is used, or created if it is missing.
     """
     return None
 

@@ -78,7 +78,7 @@ def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
     """Return ``metrics`` ready to evaluate or, if None, the configured turn metrics. Ignore duplicates, and names of conversation
-    metrics in ``whole``. If a metric has several sets of parameters, give each set a score name. Raise ConfigError for an unknown
+    metrics in ``whole``. If a metric has several parameter sets, give each set its own score name. Raise ConfigError for an unknown
     metric or parameter, an invalid entry, or two functions with the same name.
     """
     configured = select_metrics(config)

@@ -35,7 +35,7 @@ class AgentEvalSpanExporter(SpanExporter):
     Args:
         config: as for :class:`~otel_agenteval.AgentEvalSpanProcessor`.
         logger_provider: provider for writing log events. The default is the global LoggerProvider.
-        meter_provider: provider for exporting OTLP metrics if ``outlets.otlp_metrics`` is on.
+        meter_provider: provider for exporting OTLP metrics if ``outlets.otlp_metrics`` is on. The default is the global provider.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """SpanProcessor that evaluates turns in the application's own process.
 
 The processor can have any position among a provider's processors. The agent's thread only collects spans. When a turn's root has
-ended and no span below the root is open, the turn is queued for the worker. An exporter that reads the root's events also gets the
-scores, as events. If this exporter is synchronous, as with SimpleSpanProcessor, the agent's thread waits for the evaluation.
+ended and no span below the root is open, the turn is queued for a worker thread. An exporter that reads the root's events also gets
+the scores as events. If this exporter is synchronous, as with SimpleSpanProcessor, the agent's thread waits for the evaluation.
 Otherwise, the processor never blocks the agent's thread. On this thread, it never raises exceptions and never does I/O.
 
 If spans don't record messages, OpenTelemetry's GenAI completion hook can provide the messages. To use this hook, set
@@ -118,7 +118,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.intake.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
 
     def _on_ending(self, span: Any) -> None:
-        """Record the end of a span just before the SDK ends the span, which can still receive score events."""
+        """Record the end of a span just before the SDK ends the span. Until then, the span can receive score events."""
         self._ending_is_called = True
         try:
             if span.__class__ is self._span_class:
@@ -181,7 +181,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         first = next(running, self)
         if first is not self:
             self._passive = True
-            _log.warning("this provider has two AgentEvalSpanProcessors; the second one does nothing")
+            _log.warning("this provider has two AgentEvalSpanProcessors; the second one does nothing. Remove one of them")
             return False
         for exporter in [getattr(sibling, "span_exporter", None) for sibling in siblings]:
             if isinstance(exporter, (AgentEvalSpanExporter, SafeExporter)):
