@@ -49,7 +49,7 @@ _STALLED = 20
 """Number of reads without a message after which the rest of a partition is assumed to be transaction markers."""
 
 _JSON = (b"{", b" ", b"\t", b"\r")
-"""First bytes of a JSON request. A protobuf request starts with a line feed."""
+"""Possible first bytes of a JSON request. A protobuf request starts with a line feed."""
 _RECONNECT = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
 _FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "reconnect.", "sasl.", "security.", "socket.", "ssl.")
 
@@ -89,7 +89,7 @@ class Address:
         group, dead, every = given.pop("group", "agenteval"), given.pop("dead", None), given.pop("commit", "2")
         unknown = [name for name in given if "." not in name]
         if unknown or not every.replace(".", "", 1).isdecimal():
-            wrong = ", ".join(unknown) or f"commit={every}"
+            wrong = ", ".join(unknown) or f"commit={every}, which is not a number of seconds"
             raise ConfigError(f"worker --spans: options must be group, logs, dead, commit, or a librdkafka option, got {wrong}")
         options = {name: expanded(value, f"worker --spans: {name}", env) for name, value in given.items()}
         options["bootstrap.servers"] = brokers
@@ -358,7 +358,7 @@ class KafkaSource:
             self._send_dead_letter(message, partition, type(error).__name__)
 
     def _send_dead_letter(self, message: Any, partition: Partition, reason: str) -> None:
-        """Send an unreadable message to the dead-letter topic. Later offsets aren't committed until the broker acknowledges it."""
+        """Send an unreadable message to the dead-letter topic. Later offsets aren't committed until it is acknowledged."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.skip(offset, ())
@@ -372,7 +372,7 @@ class KafkaSource:
             if error is None:
                 waiting.discard(offset)
             else:
-                _log.warning("kafka: can't write a dead letter, trying again: %s", error.name())
+                _log.warning("kafka: can't write to the dead-letter topic, retrying: %s", error.name())
                 send()
 
         def send() -> None:
@@ -453,7 +453,7 @@ class KafkaSource:
             place = Place(max(place.offset, low), max(place.since, low))
             where = committed.topic, committed.partition
             self._partitions[where] = Partition(place, high)
-            _log.info("kafka: scoring %s/%d from offset %d (reading trace IDs from %d)", *where, *place)
+            _log.info("kafka: scoring %s/%d from offset %d (reading trace IDs from offset %d)", *where, *place)
         consumer.assign([self._kafka.TopicPartition(*key, found.position) for key, found in self._partitions.items()])
         consumer.resume(consumer.assignment())  # a partition that was paused when it moved would stay paused
         self._paused = self._rejoin = False

@@ -86,7 +86,7 @@ class Partition:
             self.passed_over.clear()
 
     def done(self, held: Collection[int], waiting: Iterable[int] = ()) -> Place:
-        """Return the place to commit, at or before ``waiting`` offsets and starts of ``held`` traces (see :data:`MAX_REPLAY`)."""
+        """Return the place to commit: at most the lowest ``waiting`` offset or ``held`` trace's start (see :data:`MAX_REPLAY`)."""
         if self.position < self.begin:
             return self.place
         floor = self.position - MAX_REPLAY
