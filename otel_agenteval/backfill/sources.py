@@ -30,7 +30,7 @@ class Source(Protocol):
         """Return a string that changes when the source's spans change."""
 
     def size(self) -> tuple[int | None, int]:
-        """Return (number of spans, approximate bytes in memory). The number is None if only reading all spans would reveal it."""
+        """Return (number of spans, approximate bytes in memory). The number is None if it is unknown until all spans are read."""
 
     def batches(self) -> Iterator[Any]:
         """Yield all spans as ``pyarrow.Table`` objects of limited size."""

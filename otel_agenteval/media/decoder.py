@@ -36,7 +36,7 @@ def main() -> None:
 _BETWEEN_LOOKS = 0.05
 BUSY = {"error": "media_timeout", "message": "all decoder processes are busy (media.decode_total)"}
 _MEMORY, _DATA = 4 << 30, 3 << 29
-"""Limits on total and writable address space for text recognition. The OCR runtime uses up to 1 GB, but reserves more."""
+"""Minimum limits (bytes) on total and writable address space to read text. The OCR runtime uses up to 1 GB, but reserves more."""
 _SURE = 0.5
 """Minimum confidence of a recognized line of text. Less certain lines are dropped."""
 

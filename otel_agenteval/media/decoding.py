@@ -1,4 +1,4 @@
-"""Functions that decode and measure recordings and videos in a separate process (:mod:`.decoder`)."""
+"""Functions that decode and measure recordings and videos, and read text in images, in a separate process (:mod:`.decoder`)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _MOST_WAITING = 60.0
 """Maximum seconds that a decoder process waits for other decoder processes."""
 _DECODER = ("-m", f"{__package__}.decoder")
 _FEATURE = {
-    "video": ("looking at videos", "media"),
-    "sound": ("listening to recordings", "media"),
-    "speech": ("finding speech", "media"),
+    "video": ("analyzing videos", "media"),
+    "sound": ("analyzing recordings", "media"),
+    "speech": ("detecting speech", "media"),
     "samples": ("transcribing recordings", "media"),
     "bare": ("sending recordings to a judge", "media"),
     "writing": ("reading text in images", "ocr"),
@@ -44,14 +44,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """Frames of a video, and measurements of the complete video."""
+    """Frames of a video, and measurements of the video up to ``media.decode_timeout``."""
 
     frames: tuple[Frame, ...]
     measured: dict[str, Any]
 
 
 def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") -> Video:
-    """Return measurements of a complete video, and up to ``frames`` frames, evenly spaced or one per scene.
+    """Return a video's measurements, and up to ``frames`` frames, which are evenly spaced or show one scene each.
 
     Raises MetricError for a broken video (``invalid_media``), a large video (``media_too_large``), slow decoding
     (``media_timeout``), and a decoder that can't start (``decoder_failed``). Raises MissingExtra if PyAV or Pillow isn't installed.
@@ -97,7 +97,7 @@ def sound_without_metadata(content: MediaContent) -> MediaContent:
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
-    """Return each image's lines of text, from top to bottom. Requires rapidocr. Raises the errors of :func:`video_of`."""
+    """Return each image's text lines, from top to bottom. Requires rapidocr and Pillow. Raises the errors of :func:`video_of`."""
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
     order = {"task": "writing", "images": [(len(content.data), content.mime) for content in images]}

@@ -164,7 +164,7 @@ def _opaque(image: Any) -> Any:
 @contextmanager
 def _opened(content: MediaContent) -> Iterator[Any]:
     """Open an image, and decode its pixels on first use. Raises MetricError if the image has too many pixels."""
-    pillow = require("PIL.Image", feature="looking at images", extra="media")
+    pillow = require("PIL.Image", feature="analyzing images", extra="media")
     found = type_of(content.data)
     if found not in IMAGES:
         raise MetricError(

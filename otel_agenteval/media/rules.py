@@ -45,7 +45,7 @@ class Rules:
     """Maximum number of pixels in one image or one video frame."""
     fetch_timeout: float = 10.0
     decode_timeout: float = 20.0
-    """Maximum number of seconds to process a recording or video. After that, the measurements so far are used."""
+    """Maximum number of seconds to process a recording or video. After that, only the part processed so far is measured."""
     decode_memory: int = 2**30
     """Maximum address space of a process that decodes a recording or video, in bytes."""
     decode_total: int = 2 * 2**30

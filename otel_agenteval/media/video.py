@@ -172,12 +172,12 @@ def _flicker(track: _Track, cuts: Sequence[int]) -> float:
     return float(swings[keep].mean()) if keep.any() else 0.0
 
 
-def _periods(track: _Track, held: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
-    """Return (start, end) of each period of at least ``least`` seconds in which ``held`` is True. ``breaks`` end a period."""
+def _periods(track: _Track, flags: Sequence[bool], least: float, breaks: Sequence[int]) -> list[list[float]]:
+    """Return (start, end) of each period of at least ``least`` seconds in which all ``flags`` are True. ``breaks`` end a period."""
     found: list[list[float]] = []
     start = None
     step = (track.times[-1] - track.times[0]) / max(len(track.times) - 1, 1)
-    for at, (now, when) in enumerate(zip([*held, False], [*track.times, track.times[-1] + step], strict=True)):
+    for at, (now, when) in enumerate(zip([*flags, False], [*track.times, track.times[-1] + step], strict=True)):
         holds = now and at not in breaks
         if holds and start is None:
             start = when
