@@ -74,7 +74,7 @@ PAPERS = _TypicalWords(
     _stems(cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권"),
 )  # fmt: skip
 _CODE = b"0000000"
-"""Shape of the shortest identity number with letters and digits. Letters count as ``0``."""
+"""Shape of the shortest identity number with letters and digits, in which letters are also ``0``."""
 _REACH, _STRIDE = 144, 32
 """Number of bytes to search before and after a digit. This is enough for a word such as "lives" and a street name."""
 

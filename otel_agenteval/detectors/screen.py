@@ -123,8 +123,8 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words of a detector that can match only texts with at least one of these words. The search for ``pieces`` is case-sensitive.
-    If given, ``screened`` replaces ``pieces`` in the screen. A space in ``screened`` matches any gap between words.
+    """Words of a detector that can match only texts with at least one of these words. The screen uses ``screened`` (by default
+    ``pieces``), in which a space matches any gap between words. :meth:`occur_in` uses ``pieces``, and is case-sensitive.
     """
 
     __slots__ = ("_group_bit", "_pieces")

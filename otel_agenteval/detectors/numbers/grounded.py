@@ -196,7 +196,7 @@ class Timeline:
         return any(_is_given_day(day, self._given.plain.days) or day in near_days for day in claim.days)
 
     def has_reachable_day(self, claim: Claim) -> bool:
-        """Return True if a date is given or can be calculated, such as 14 days after a given date."""
+        """Return True if a claim's date is given or can be calculated, for example as 14 days after a given date."""
         return any(_is_given_day(day, self._given.days) or day in self._reachable_days for day in claim.days)
 
     @cached_property
@@ -339,7 +339,7 @@ class Arithmetic:
 
     @cached_property
     def _given_results(self) -> derive.Candidates:
-        """Totals and shares of given numbers, and results for two numbers from the same source."""
+        """Totals and shares of given numbers, and results for pairs of numbers in the answer or a pool of given numbers."""
         extra = self._operands if len(self._operands) <= _MAX_EXTRA else []
         pools = self._given.facts.pools
         if sum(map(len, pools)) <= derive.POOL:  # few enough to combine numbers of different records

@@ -1,7 +1,7 @@
 """Detect answers that decline the complete request.
 
 The decision is based on the complete answer, not on a single phrase. Lexicons for 28 languages assign words to classes such as
-negation, speaker, rule, result, failure, or missing data. The evidence consists of the classes in each sentence, the request, tool
+negation, speaker, rule, result, failure, and missing data. The evidence consists of the classes in each sentence, the request, tool
 calls, and the answer's length and numbers. All languages share the weights, which ``scripts/refusal_weights.py`` fits.
 
 If the weighted sum of the evidence is close to zero, small text models contribute too. Quotations are ignored. Answers with code,
@@ -23,7 +23,7 @@ _LONGEST = 2_000
 """Maximum length of a refusal, in Latin letters."""
 _LONG = 400
 _MANY_DIGITS = 12
-"""Minimum number of digits that rules out a refusal in a long answer. A phone number has fewer digits."""
+"""Minimum number of digits that rules out a refusal in a long answer. Most phone numbers have fewer digits."""
 _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
 """If the absolute value of the evidence is below this limit, the text models are used too."""
