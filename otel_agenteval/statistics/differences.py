@@ -105,7 +105,7 @@ def find_differences(
     """Find facts, and pairs of facts, that are more frequent among bad turns than among other turns.
 
     Args:
-        turns: the attributes of each turn. In a collection of names, each name is a fact. Numbers are divided into quantiles.
+        turns: the attributes of each turn. In a collection of names, each name is a fact. Numbers become ranges (``> 12``).
         bad: True for each bad turn.
         weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
         draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.
@@ -172,7 +172,7 @@ class _Search:
         return np.logical_and.reduce([self.has_fact[self.row_of[fact]] for fact in facts])
 
     def table_of(self, has_fact: Any, among: Any = None) -> _Table:
-        """For bad and other turns, count turns with the fact and all turns, as independent turns. ``among`` limits the turns."""
+        """Return counts of independent turns, with the fact and in total, for bad and other turns. ``among`` limits the turns."""
         counts = []
         for side in (self.bad, ~self.bad):
             in_side = side if among is None else side & among

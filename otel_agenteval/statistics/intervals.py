@@ -25,7 +25,7 @@ _CELLS = 2_000_000  # per block of resamples, to limit memory
 
 
 def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
-    """Split the resamples into blocks, to limit memory. Yield a pair per block: random generator, number of resamples."""
+    """Split the resamples into blocks, to limit memory. For each block, yield a random generator and the number of resamples."""
     generator = np.random.default_rng((_SEED, stream))
     step, left = max(1, _CELLS // width), RESAMPLES
     while left > 0:
@@ -91,7 +91,7 @@ def mean_interval(differences: Sequence[float]) -> Interval:
 
 
 def difference_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """Return the 95 % interval of the difference between two means, by bootstrap if neither set has over :data:`MANY` values."""
+    """Return the 95 % interval of the difference between two means, by bootstrap up to :data:`MANY` values per set."""
     first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     difference, variance = float(second.mean() - first.mean()), _error(first) ** 2 + _error(second) ** 2
     return _interval(difference, variance, max(first.size, second.size), lambda: _bootstrap(second) - _bootstrap(first, 1))
