@@ -176,7 +176,7 @@ def code_turn_error(turn: Turn) -> bool | Result:
         kind = "stopped"
     else:
         return True
-    return Result(False, explanation=f"the turn ended in {kind}", detail={"type": kind})
+    return Result(False, explanation=f"the turn ended in an error: {kind}", detail={"type": kind})
 
 
 @metric(unit="{item}", needs=("llm_calls",), direction="down", groups=("cost",))

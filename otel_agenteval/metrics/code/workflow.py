@@ -177,7 +177,7 @@ def code_workflow_structure_validity(
     if expected_edges:
         checks["expected_edges"] = not missing_edges
     failed = [name for name, passed in checks.items() if not passed]
-    why = f"failed: {', '.join(failed)}" if failed else None
+    why = f"failed checks: {', '.join(failed)}" if failed else None
     detail = {
         "checks": checks,
         "missing_nodes": missing_nodes[:_SHOWN],
