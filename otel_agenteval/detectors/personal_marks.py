@@ -26,10 +26,10 @@ _INVISIBLE_SIGNS = tuple(sign.encode() for sign in "\u200b\u200c\u200d\u2060")
 
 
 _LEADS = {
-    "cyrillic": b"\xd0", "greek": b"\xce", "arabic": b"\xd8", "hebrew": b"\xd7", "indic": b"\xe0", "kana": b"\xe3",
-    "han": b"\xe7", "hangul": b"\xec",
+    "cyrillic": b"\xd0", "greek": b"\xce", "arabic": b"\xd8", "hebrew": b"\xd7", "indic": b"\xe0", "kana": b"",
+    "han": b"", "hangul": b"\xec",
 }  # fmt: skip
-"""First UTF-8 byte of frequent letters in each script. Word stems in a script are found only in texts with this byte."""
+"""First UTF-8 byte of frequent letters in each script, if there is one. Stems in a script are found only in texts with this byte."""
 
 
 def _spaced(stems: str) -> tuple[str, ...]:

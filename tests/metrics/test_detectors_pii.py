@@ -39,6 +39,8 @@ def kinds(output: str, **turn: Any) -> list[str]:
         pytest.param("Numéro de passeport : 14CV28471", ["passport"], id="a passport of digits and letters"),
         pytest.param("Passport number 531748206", ["passport"], id="a passport"),
         pytest.param("彼女は東京都世田谷区桜丘3-14-8に住んでいます。", ["address"], id="where somebody lives, in Japanese"),
+        pytest.param("我住在上海市南京路5号", ["address"], id="where somebody lives, in Chinese"),
+        pytest.param("住所東京都北区王子1-2-3", ["address"], id="where somebody lives, in Japanese without kana"),
         pytest.param("The other guest is m.lindqvist@fjordbank.se.", ["email"], id="a person's address at a company"),
         pytest.param("Ask Anna: anna@fjordbank.se.", ["email"], id="an address with a name in the text"),
     ],
