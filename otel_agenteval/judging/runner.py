@@ -47,6 +47,8 @@ _log = logging.getLogger("otel_agenteval")
 _AUDIT_SEED = "audit"
 _KEPT = 1_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
+_LONGEST_WAIT = 600.0
+"""Maximum seconds until the budget is checked again, so that a higher limit applies to waiting jobs, too."""
 _PAUSE_UNASKED = 15.0
 _PAUSE_NEWER = 300.0
 """Seconds between two checks of a job that only a later version of otel-agenteval can read."""
@@ -222,7 +224,7 @@ class JobRunner:
         session, breaker, attempts = attempt.session, attempt.breaker, attempt.job.attempts
         fault = session.fault
         if session.wait:
-            return self._wait(attempt, "budget", self._in(session.wait))
+            return self._wait(attempt, "budget", self._in(min(session.wait, _LONGEST_WAIT)))
         if score.status != "error" or fault is None:
             return None
         if fault in OF_THE_SERVER:
