@@ -3,7 +3,7 @@
 :mod:`.decoding` starts this process as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read
 untrusted files. In a separate process, a decoder can crash, hang, or use too much memory without affecting other work. The process
 has limits on memory, time, and files, and an almost empty environment. The process ends after one request. ``media.decode_total``
-limits the number of concurrent processes. Further processes wait before reading.
+limits the number of concurrent processes. Further processes wait before they read the media.
 
 The OCR models use half a gigabyte of memory, which is freed when the process ends.
 """

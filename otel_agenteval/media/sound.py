@@ -238,7 +238,7 @@ def copied(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
             count = 0
             for packet in source.demux(*streams):
                 if time.monotonic() > limits.until:
-                    raise Broken("the audio is too long to copy within the time limit", too_large=True)
+                    raise Broken("the audio is too long to copy in time (media.decode_timeout)", too_large=True)
                 if packet.dts is not None:
                     packet.stream = copies[packet.stream.index]
                     target.mux(packet)

@@ -130,8 +130,9 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
 
 
 def _require_size(width: int, height: int, limits: Limits) -> None:
-    if width * height > limits.max_pixels:
-        raise Broken(f"the frames must have at most {limits.max_pixels:,} pixels, got {width} x {height}", too_large=True)
+    most = limits.max_pixels
+    if width * height > most:
+        raise Broken(f"the frames must have at most {most:,} pixels (media.max_pixels), got {width} x {height}", too_large=True)
 
 
 def _median_around(values: Sequence[float], at: int) -> float:
