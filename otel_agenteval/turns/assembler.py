@@ -423,7 +423,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close due turns, due late data, and turns that exceed a limit. Stop after closing about ``room`` bytes of loose spans."""
+        """Close turns and late data that are due, and turns above a limit. Stop after about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):

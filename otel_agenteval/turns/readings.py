@@ -39,7 +39,7 @@ class _Waiting:
 
 
 class Readings:
-    """Thread-safe counts by instrumentation scope: turns, and traces without a turn or without texts.
+    """Thread-safe counts of turns, and of traces without a turn or without texts, by instrumentation scope.
 
     Each scope causes at most one warning per kind of missing data. Missing texts cause a warning immediately. A missing turn, or a
     tool without a turn, causes a warning after ``enough`` traces or in :meth:`finish`. If ``enough`` is infinite, ``finish`` logs

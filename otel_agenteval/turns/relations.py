@@ -179,7 +179,7 @@ class _RecordedCalls:
         """Failed calls by model, as (group index, span). These calls lack response IDs, so their times identify duplicates."""
 
     def place_of(self, group: SpanGroup, new: int) -> int:
-        """Return the index of the earlier group that contains a call of ``group``, or ``new`` if no earlier group does."""
+        """Return the index of the earlier group that contains a call of ``group``, or ``new`` if there isn't one."""
         calls = steps_of(group).llm
         if not is_bare_call(group):
             for call in calls:

@@ -53,7 +53,7 @@ from .stitching import is_bare_call, may_go_on, steps_of
 
 SLOTS = 256
 _JOINED = SLOTS
-"""Slot number of the extra slot, which contains traces that might be parts of one turn."""
+"""ID of the extra slot, which contains traces that might be parts of one turn."""
 BATCH_BYTES = 4 * 2**20
 """Maximum total bytes of lines per batch. A process reads one batch at a time."""
 SMALL_BYTES = 16 * 2**20

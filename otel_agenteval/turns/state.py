@@ -165,11 +165,11 @@ class Closed:
     late: bool = False
     """True if the trace's turns closed before these spans arrived. These spans then revise the closed turns."""
     ancestor: Any = None
-    """Application's own span above the candidate. The application's span might still be open."""
+    """The application's own span above the candidate. This span might still be open."""
     continued: bool = False
     """True if earlier spans closed because the trace was too large. Then only agents, workflows, and local roots start turns."""
     cut_off: bool = False
     """True if the root's parent is a local span that ``spans`` doesn't contain."""
     beside: int | None = None
-    """If ``spans`` is a model call: trace ID of the only open agent run without spans below it, which might have made the call."""
+    """Trace ID of the only open agent run without spans below it. This run might have made the model call in ``spans``."""
     pending: PendingSpans | None = None

@@ -31,8 +31,6 @@ _AROUND_AN_ERROR = 40
 
 
 class MessageReader:
-    """Reader of one turn's input, output, and error."""
-
     def __init__(self, calls: TurnCalls) -> None:
         self.calls = calls
         self.root = calls.root

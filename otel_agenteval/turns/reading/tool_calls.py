@@ -99,7 +99,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """Each call's (span, arguments, request). The request is None if unknown, or if the span has name, arguments, and ID."""
+        """Each call's (span, arguments, request). The request is None if unknown, or if the span has all of its values."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
