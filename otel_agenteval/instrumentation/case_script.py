@@ -1,4 +1,4 @@
-"""Inputs of an experiment case, which the dataset contains or a simulated user creates."""
+"""Inputs of an experiment's cases. The dataset contains these inputs, or a simulated user creates them."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class AgentEvalSpanExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Deliver the scores of all closed turns. Return False if this takes too long."""
+        """Deliver the scores of all closed turns. Return False if the delivery takes longer than ``timeout_millis``."""
         return self.engine.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:

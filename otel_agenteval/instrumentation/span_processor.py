@@ -160,7 +160,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("take_content", error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Deliver the scores of all closed turns. Return False if this takes too long.
+        """Deliver the scores of all closed turns. Return False if the delivery takes longer than ``timeout_millis``.
 
         This method doesn't close open turns, and doesn't wait for judged scores.
         """
