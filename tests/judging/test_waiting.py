@@ -166,6 +166,24 @@ def test_a_budget_that_cannot_be_read_stops_questions_and_loses_no_job(server: S
         assert (outcomes(rig), len(server.requests)) == ({"pass": 2}, 2)
 
 
+def test_waiting_jobs_use_a_raised_budget(server: Server, clock: FakeClock, tmp_path: Path) -> None:
+    """A daily limit is used up at once. After a restart with a higher limit, waiting jobs don't wait until the next day."""
+    server.answering = lambda _: Response(said("openai", json.dumps(GOOD)))
+    queue = {"backend": "sqlite", "path": str(tmp_path / "queue.db")}
+    with rig_of(server, clock, queue=queue, budget={"calls_per_day": 2, "soft": 1.0}) as rig:
+        for _ in range(4):
+            rig.run()
+        work(rig)
+        clock.advance(3_600)
+        work(rig)
+        assert outcomes(rig) == {"pass": 2}
+    with rig_of(server, clock, queue=queue, budget={"calls_per_day": 20, "soft": 1.0}) as rig:
+        clock.advance(600)
+        work(rig)
+        assert outcomes(rig) == {"pass": 2}
+        assert len(server.requests) == 4
+
+
 @pytest.mark.parametrize("what", ["missing", "other"])
 def test_a_file_that_cannot_be_used_is_reported_at_the_start_with_its_place(
     what: str, server: Server, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
