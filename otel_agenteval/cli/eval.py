@@ -9,7 +9,7 @@ from ..core.display import LINES, escaped
 from ..core.processes import jobs_of
 from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.references import ReferenceSources
-from ..report import Run, open_outputs
+from ..report import Run, formats_of, open_outputs
 from ..report.formatting import errors_in
 from ..turns.recordings import Reading
 from ..turns.spool import results as in_order
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     warn_of_unread_columns(references.columns, cases, both)
     judge, embedder, budget = open_models(config, both)
     watch = watched(args, both)
-    formats = args.format or ["jsonl"]
+    formats = formats_of(args.format, args.out, "jsonl")
     baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
     reading, results = Reading(progress()), Run(config.scale)
     inputs = [*args.files, args.config or "-", (args.gate and args.baseline) or "-"]

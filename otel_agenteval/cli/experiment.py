@@ -19,7 +19,7 @@ from ..evaluation.datasets import cases_in, rows_in
 from ..evaluation.references import ReferenceSources
 from ..instrumentation.case_script import COLUMNS, cases_with_turns, columns_of
 from ..instrumentation.experiment import evaluate, recorded_answer
-from ..report import Run, open_outputs
+from ..report import Run, formats_of, open_outputs
 from ..report.experiment import Interrupted
 from ..turns.recordings import ANSWER_KEYS
 from . import FAILED, INTERRUPTED, OK, UNUSABLE
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     warn_of_unread_columns(columns - {"output"}, of_cases, evaluated)
     judge, embedder, budget = open_models(config, evaluated, has_columns=True)
     watch = watched(args, evaluated)
-    formats = args.format or ["table"]
+    formats = formats_of(args.format, args.out, "table")
     baseline = None if args.baseline is None else Run.read(args.baseline, scale=config.scale)
     inputs = [args.dataset, args.config or "-", (args.gate and args.baseline) or "-"]
     with open_outputs(formats, args.out, inputs, content=not args.no_content, scale=config.scale) as outputs:

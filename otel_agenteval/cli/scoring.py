@@ -56,7 +56,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     add_scored_config(parser)
     parser.add_argument(
         "--format", action="append", choices=("jsonl", "table", "junit", "markdown", "html"),
-        help=f"format of the report: one JSON object per score, a table per turn, JUnit XML, a Markdown summary for a pull request, or an HTML page; repeatable (default: {default})",
+        help=f"format of the report: one JSON object per score, a table per turn, JUnit XML, a Markdown summary for a pull request, or an HTML page; repeatable (default: by the suffix of --out, or {default})",
     )  # fmt: skip
     parser.add_argument(
         "--out", action="append", default=[], metavar="FILE",
@@ -340,7 +340,7 @@ def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric],
     unevaluated = [] if args.allow_unevaluated else unevaluated_gates(metrics, run)
     has_gate = args.fail_on_regression is not None or any(metric.policy == "gate" for metric in metrics)
     if args.gate and not args.allow_unevaluated and not has_gate:
-        unevaluated.append("--gate: no configured metric has policy: gate, so no metric can fail")
+        unevaluated.append("--gate: no configured metric has policy: gate, so no metric can fail. Set policy: gate for a metric")
     return Report(run, comparison, unevaluated)
 
 

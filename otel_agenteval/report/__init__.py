@@ -6,10 +6,10 @@ Start reading at :mod:`.outputs`.
 
 from .compare import Comparison, compare
 from .formatting import Report, unevaluated_gates
-from .outputs import FORMATS, Rendering, open_outputs
+from .outputs import FORMATS, Rendering, formats_of, open_outputs
 from .run import About, Run, line_of, parameters_hash
 
 __all__ = [
-    "FORMATS", "About", "Comparison", "Rendering", "Report", "Run", "compare", "line_of", "open_outputs", "parameters_hash",
-    "unevaluated_gates",
+    "FORMATS", "About", "Comparison", "Rendering", "Report", "Run", "compare", "formats_of", "line_of", "open_outputs",
+    "parameters_hash", "unevaluated_gates",
 ]  # fmt: skip

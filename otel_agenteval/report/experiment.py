@@ -222,7 +222,7 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
     summaries = [summary for summary in experiment.summary() if summary.n or summary.errors]
     k = max((trial.repetition for trial in experiment.trials), default=1)
     repeated = [f"pass@{k}", f"pass^{k}", "consistent"] if k > 1 else []
-    yield ["metric", "cases", "mean", "95 % interval", "passed", *repeated, "errors"]
+    yield ["metric", "cases", "mean", "95 % interval", "passed", *repeated, "errors", "skipped"]
     for one in summaries:
         factor = experiment.scale if one.unit == "1" and one.type != "boolean" else 1
         mean, low, high = (number(None if found is None else found * factor, one.unit) for found in (one.mean, one.low, one.high))
@@ -231,4 +231,4 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
             interval = f"{low} … {high}" if one.low != one.high else "unknown"
         repeated = [percent(one.pass_at_k), percent(one.pass_hat_k), percent(one.consistency)] if k > 1 else []
         rate = share(one.passed, one.judged, whole=not (one.errors or one.skipped))
-        yield [one.metric, str(one.cases), mean, interval, rate, *repeated, str(one.errors or "")]
+        yield [one.metric, str(one.cases), mean, interval, rate, *repeated, str(one.errors or ""), str(one.skipped or "")]

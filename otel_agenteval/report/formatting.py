@@ -87,7 +87,10 @@ class Report:
     @property
     def failures(self) -> list[str]:
         """Reasons why the run fails, one per line. Empty if the run passes."""
-        found = [*self._gate_faults, *self.unevaluated]
+        labels = list(dict.fromkeys(row.series.label for row in self.run.rows if row.fails_gate))
+        found = [f"{fault}: {', '.join(labels[:3])}{', …' * (len(labels) > 3)}" for fault in self._gate_faults] + [
+            *self.unevaluated
+        ]
         if self.comparison is not None:
             found += [f"regression of {change.label}: {describe_change(change)}" for change in self.comparison.regressions]
             found += [f"{label} can't be compared: this run has no value" for label in self.comparison.lost]

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from ..core.display import LINES, escaped
@@ -36,6 +37,13 @@ Rendering = Callable[[Turn, About, Scored, Redactor], str]
 _DOCUMENTS = {"junit": render_junit, "markdown": render_markdown, "html": render_html}
 _DECLARE_UTF8 = ("junit", "html")
 FORMATS = ("jsonl", "table", *_DOCUMENTS)
+_BY_SUFFIX = {".html": "html", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table", ".xml": "junit"}
+
+
+def formats_of(formats: Sequence[str] | None, outs: Sequence[str], default: str) -> Sequence[str]:
+    """Return the formats of a report. If ``formats`` is None, known suffixes of all output files determine the formats."""
+    by_suffix = [_BY_SUFFIX.get(Path(out).suffix.lower(), "") for out in outs]
+    return formats or (by_suffix if by_suffix and all(by_suffix) else [default])
 
 
 @contextmanager

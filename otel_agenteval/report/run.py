@@ -28,7 +28,7 @@ from ..turns.recordings import open_recording
 
 MOST_TEXT = 300
 _SHORT_ID = 8
-_HOW = "Pass the output of `otel-agenteval eval --format jsonl`"
+_HOW = "Pass a report that `otel-agenteval eval` or `experiment` wrote with --format jsonl"
 _TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 MOST_WITH_FACTS = 10_000
 BLANK = "the answer is blank"

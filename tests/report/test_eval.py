@@ -88,6 +88,15 @@ def test_documents_on_standard_output_are_utf8_as_they_say(traces: list[str]) ->
     assert "utf-8" in done.stdout.decode().lower()
 
 
+def test_suffixes_of_files_determine_the_formats(traces: list[str], tmp_path: Path) -> None:
+    files = {"a.HTML": "<!DOCTYPE html>", "b.md": "### ", "c.xml": "<?xml", "d.jsonl": '{"turn_id"'}
+    assert main(["eval", *traces, *(part for name in files for part in ("--out", str(tmp_path / name)))]) == 0
+    for name, start in files.items():
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+    assert main(["eval", *traces, "--out", str(tmp_path / "scores.json")]) == 0
+    assert (tmp_path / "scores.json").read_text(encoding="utf-8").startswith('{"turn_id"')
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -129,7 +138,7 @@ def test_gates_decide_with_every_format(
 ) -> None:
     formats = [arg for form in FORMATS for arg in ("--format", form, "--out", str(tmp_path / form))]
     assert main(["eval", *traces, "--config", config(text), "--gate", *formats]) == status
-    assert bool(re.fullmatch(r"\d+ gate scores failed\n", capsys.readouterr().err)) == bool(status)
+    assert bool(re.fullmatch(r"\d+ gate scores failed: code_max_tokens\n", capsys.readouterr().err)) == bool(status)
 
 
 @pytest.mark.parametrize("form", ["jsonl", "html"])

@@ -333,7 +333,8 @@ def test_reports_show_scores_from_0_to_100_on_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failed", "errors", "shown"), [(1, 0, "1 gate score failed"), (1, 2, "3 gate scores failed (2 errors)")]
+    ("failed", "errors", "shown"),
+    [(1, 0, "1 gate score failed: llm_relevance"), (1, 2, "3 gate scores failed (2 errors): llm_relevance")],
 )
 def test_failed_gates_include_the_number_of_errors(failed: int, errors: int, shown: str) -> None:
     run, gate = Run(), {"metric": "llm_relevance", "policy": "gate"}
