@@ -7,6 +7,7 @@ import csv
 import dataclasses
 import hashlib
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -174,9 +175,14 @@ def _without_input(place: str, names: Sequence[str], others: Iterable[str], wher
     if empty := [name for name in (*known, *ASKED) if name in names]:
         return f"{place}: the column {empty[0]} is empty"
     if (file := place.rpartition(":")[0]).lower().endswith((".csv", ".tsv", ".parquet")):
-        new = ("input",) if "output" in names else ("input", "output")
-        pairs = zip(new, [name for name in names if name != "output"], strict=False)
-        how = f"Name them, for example --columns {','.join(map('='.join, pairs))}" if where == "dataset" else "Rename one of them"
+        new = ("input", "output", "ground_truth") if len(names) == 3 else ("input", "output")
+        others = (name for name in names if name not in new)
+        pairs = zip((name for name in new if name not in names), others, strict=False)
+        how = (
+            f"Name them, for example --columns {shlex.quote(','.join(map('='.join, pairs)))}"
+            if where == "dataset"
+            else "Rename one of them"
+        )
         return f"{file}: no column input. Columns: {', '.join(names)}. {how}"
     close = [(column, *nearest(column, known, 1)) for column in others]
     meant = [f". Did you mean {name} instead of {column!r}?" for column, name in close if likeness(column, name) > 0.7]

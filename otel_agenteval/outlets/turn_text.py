@@ -58,10 +58,11 @@ def render_turn(
     text = _Text(width, color)
     text.add_heading(title or turn.turn_id or "turn")
     text.add_line("", " · ".join(_facts_of(turn)))
-    text.add_line("user", _content(turn.input, clean))
+    absent = "(not captured)" if turn.input is turn.output is None else "(none)"
+    text.add_line("user", _content(turn.input, clean, absent))
     if turn.tool_calls:
         text.add_line("tools", ", ".join(_calls(turn.tool_calls)))
-    text.add_line("agent", _content(turn.output, clean))
+    text.add_line("agent", _content(turn.output, clean, absent))
     if turn.error is not None:
         text.add_line("error", turn.error.type or "unknown")
     text.lines.append("")
@@ -218,8 +219,8 @@ def _facts_of(turn: Turn) -> Iterator[str]:
     yield ", ".join([f"closed: {turn.close_reason or 'unknown'}", *(note for note, applies in notes.items() if applies)])
 
 
-def _content(text: str | None, clean: Callable[[str], str]) -> str:
-    return "(not captured)" if text is None else _plain(clean(text)) or "(empty)"
+def _content(text: str | None, clean: Callable[[str], str], absent: str) -> str:
+    return absent if text is None else _plain(clean(text)) or "(empty)"
 
 
 def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:

@@ -53,6 +53,8 @@ def open_reader(path: str) -> sqlite3.Connection:
         db = open_to_read(path, SCHEMA, _BUSY_SECONDS)
     except sqlite3.Error as error:
         text = str(error)  # complete for a file of another version
+        if "not a database" in text:
+            text = f"{path}: must be a score store, got another kind of file. To read traces or scores, use `otel-agenteval ui`"
         text = text if text.startswith(f"{path}: ") else f"{path}: can't read the score store: {text}"
         raise StoreError(text) from None
     db.row_factory = sqlite3.Row
