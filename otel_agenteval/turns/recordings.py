@@ -240,7 +240,7 @@ def _kind_of(path: str, fault: str) -> str:
     except ValueError:
         row = None
     if isinstance(row, dict) and {"metric", "turn_id"} <= row.keys():
-        return f"scores; `otel-agenteval ui {path}` shows them"
+        return f"scores; show them with `otel-agenteval ui {path}`"
     columns = set(row) if isinstance(row, dict) else {name.strip(' "') for name in first.split(",")}
     answers = [name for name in ANSWER_KEYS if name in columns]
     if answers:

@@ -392,7 +392,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach local roots, such as tools, to the only request or run in their process at that time. Return the other local roots."""
+    """Attach each local root, such as a tool, to the only request or run in its process when it started. Return the others."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
