@@ -159,7 +159,7 @@ def model_user(judge: Asks, config: Config) -> Simulate:
             reply = judge.ask("user", _TASK, {"conversation": said or "(none)"}, _REPLY, criteria={"user": case["user"]})
         message = reply.get("message")
         if not isinstance(message, (str, type(None))):
-            raise JudgeError(f"{SIMULATED_USER}: message must be text", "unreadable_reply")
+            raise JudgeError(f"{SIMULATED_USER}: message must be text, got {type(message).__name__}", "unreadable_reply")
         return (message or "").strip()
 
     return simulate
