@@ -116,7 +116,7 @@ class Composer:
 
     def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         _, waiting = self._calls.pop(group.root.trace_id, (0.0, []))
-        own_calls = calls_of(group, waiting, beside=False) if waiting and has_no_steps(group) else []
+        own_calls = calls_of(group, waiting, concurrent=False) if waiting and has_no_steps(group) else []
         parts = [together([group, *own_calls]) if own_calls else group, *(call for call in waiting if call not in own_calls)]
         return [self._lost_tools.joined(whole) for part in parts for whole in self._parts.add(part, now)]
 

@@ -89,7 +89,7 @@ class Duplicates:
         latest = [(other, other.group()) for other in self._latest_by_process.get(process_of(run.root), ())]
         calls = {other: whole for other, whole in latest if other.is_lone_call and whole is not None and is_lost_call(whole)}
         has_concurrent_run = any(not other.is_lone_call and _overlap(other, run.root) for other, _ in latest)
-        own_calls = calls_of(run, {id(whole): whole for whole in calls.values()}.values(), beside=has_concurrent_run)
+        own_calls = calls_of(run, {id(whole): whole for whole in calls.values()}.values(), concurrent=has_concurrent_run)
         run.recordings = [recording]
         self._remember_latest(recording, process_of(run.root), self._latest_by_process)
         earlier = {other: whole for other, whole in calls.items() if whole in own_calls}
@@ -117,7 +117,7 @@ class Duplicates:
             if run is None:
                 continue
             has_concurrent_run = any(other is not recording and _overlap(other, run.root) for other in runs)
-            if not calls_of(run, [call], beside=has_concurrent_run):
+            if not calls_of(run, [call], concurrent=has_concurrent_run):
                 continue
             if agree(run, call) or not has_concurrent_run or not steps_of(run).llm:
                 return {recording: run}

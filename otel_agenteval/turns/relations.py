@@ -50,9 +50,9 @@ def is_lost_call(group: SpanGroup) -> bool:
     return group.root.parent_id == 0 and role_in(group.root) == LLM
 
 
-def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
+def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, concurrent: bool) -> list[SpanGroup]:
     """Return the model calls in other traces that an agent run made. These are calls during the run for which :func:`agree` doesn't
-    return False. If another run overlaps (``beside``), return only calls for which :func:`agree` returns True. If there aren't any,
+    return False. If another run is ``concurrent``, return only calls for which :func:`agree` returns True. If there aren't any,
     return the first call, but only if the run has neither a user ID nor a conversation ID.
     """
     found = [
@@ -62,7 +62,7 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
         and call.root.end_ns <= run.root.end_ns
         and (agrees := agree(run, call)) is not False
     ]
-    if not beside:
+    if not concurrent:
         return [call for call, _ in found]
     turn = steps_of(run)  # never assign another run's call to this run's user
     unknown = [] if turn.user_id() or turn.conversation_id() else [call for call, _ in found[:1]]
@@ -220,11 +220,11 @@ def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
         for place, run in enumerate(of_process):
             first = bisect_left(left, run.root.start_ns, key=_start)
             during = left[first : bisect_right(left, run.root.end_ns, key=_start)]
-            beside = latest > run.root.start_ns or any(
+            concurrent = latest > run.root.start_ns or any(
                 _start(other) < run.root.end_ns for other in of_process[place + 1 : place + 2]
             )
             latest = max(latest, run.root.end_ns)
-            own_calls = calls_of(run, [call for call in during if id(call) not in taken], beside=beside)
+            own_calls = calls_of(run, [call for call in during if id(call) not in taken], concurrent=concurrent)
             if own_calls:
                 taken.update(map(id, own_calls))
                 found[id(run)] = together([run, *own_calls])

@@ -193,7 +193,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return True if a group contains a turn. If another process served a request, the request's turn stays separate."""
+    """Return True if a group with a turn's root contains the turn. A request to another process stays a separate turn."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource

@@ -60,8 +60,8 @@ class _Piece:
     """One or more joined span groups of one turn. Another trace might continue the turn."""
 
     __slots__ = (
-        "continues", "end_ns", "facts", "first_arrival", "first_call", "lacks_request", "last_arrival", "number", "places", "requested_ids",
-        "response_ids", "result_ids", "size", "waits",
+        "continues", "end_ns", "first_arrival", "first_call", "index_keys", "lacks_request", "last_arrival", "number", "places",
+        "requested_ids", "response_ids", "result_ids", "size", "waits",
     )  # fmt: skip
 
     def __init__(self, group: SpanGroup, turn: TurnCalls, first_arrival: float) -> None:
@@ -69,7 +69,7 @@ class _Piece:
         self.first_arrival = self.last_arrival = first_arrival
         self.number = 0
         """Sequence number of this piece in the order in which pieces began to wait."""
-        self.facts: tuple[Hashable, ...] = ()
+        self.index_keys: tuple[Hashable, ...] = ()
         """Keys under which :class:`_PieceIndex` finds this piece while the piece waits."""
         self.end_ns = group.root.end_ns
         self.size = group.size
@@ -191,19 +191,19 @@ class _PieceIndex:
         self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # sorted (end, number, piece)
 
     def add(self, piece: _Piece) -> None:
-        for fact in piece.facts:
-            bisect.insort(self._pieces.setdefault(fact, []), (piece.end_ns, piece.number, piece))
+        for key in piece.index_keys:
+            bisect.insort(self._pieces.setdefault(key, []), (piece.end_ns, piece.number, piece))
 
     def remove(self, piece: _Piece) -> None:
-        for fact in piece.facts:
-            pieces = self._pieces[fact]
+        for key in piece.index_keys:
+            pieces = self._pieces[key]
             del pieces[bisect.bisect_left(pieces, (piece.end_ns, piece.number))]
             if not pieces:
-                del self._pieces[fact]
+                del self._pieces[key]
 
-    def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return pieces with the key ``fact`` that ended in a time period, latest first (at most ``_MOST_CANDIDATES + 1``)."""
-        pieces = self._pieces.get(fact, ())
+    def ended(self, key: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
+        """Return pieces with the index key ``key`` that ended in a period, latest first (at most ``_MOST_CANDIDATES + 1``)."""
+        pieces = self._pieces.get(key, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         start = bisect.bisect_left(pieces, (first_ns,))
         latest = pieces[max(start, stop - _MOST_CANDIDATES - 1) : stop]
@@ -337,8 +337,8 @@ class Stitcher:
     def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
         """Yield waiting pieces that share a key with this call, latest first (rules *repeated messages*, *same conversation*)."""
         yielded: set[int] = set()
-        for fact in _facts_in_prompt(piece):
-            for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
+        for key in _keys_in_prompt(piece):
+            for held in self._waiting.ended(key, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
                 if len(yielded) >= _MOST_CANDIDATES:
                     return
                 if held.number not in yielded:
@@ -362,7 +362,7 @@ class Stitcher:
         share.size += piece.size
         share.parts[id(piece)] = self._held[id(piece)] = piece
         piece.number = next(self._numbers)
-        piece.facts = tuple(dict.fromkeys(_facts_while_waiting(piece))) if piece.waits else ()
+        piece.index_keys = tuple(dict.fromkeys(_keys_while_waiting(piece))) if piece.waits else ()
         self._waiting.add(piece)
         for index, keys in self._indexes(piece):
             index.update({(piece.tenant, key): piece for key in keys})
@@ -393,7 +393,7 @@ class Stitcher:
 # --- index keys of waiting pieces and of the calls that continue them
 
 
-def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
+def _keys_while_waiting(held: _Piece) -> Iterator[Hashable]:
     """Yield the keys under which to find a waiting piece when its turn's next call arrives."""
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
@@ -409,7 +409,7 @@ def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
         yield _program_key(held.last_group, last)
 
 
-def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
+def _keys_in_prompt(piece: _Piece) -> Iterator[Hashable]:
     """Yield keys from a call's prompt under which to search for the piece that the call continues."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first_call)
