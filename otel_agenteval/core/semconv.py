@@ -310,14 +310,14 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(TENANT_SPANS, "counter", "{span}", ("tenant",), "Spans in a tenant's requests.", about_us=True),
     Instrument(
         TENANT_REFUSED, "counter", "{request}", ("tenant", "reason"),
-        "A tenant's refused requests, by reason, such as a used-up quota.", about_us=True,
+        "A tenant's refused requests, by reason, such as an exhausted quota.", about_us=True,
     ),
     Instrument(TENANT_OPEN, "gauge", "{turn}", ("tenant",), "A tenant's open turns.", about_us=True),
     Instrument(SERVE_RUNNING, "gauge", "{request}", (), "Admitted requests that haven't received a response yet.", about_us=True),
     Instrument(SERVE_CONNECTIONS, "gauge", "{connection}", ("listener",), "Open connections, by listener.", about_us=True),
     Instrument(
         SERVE_CONNECTIONS_REFUSED, "counter", "{connection}", ("listener", "reason"),
-        "Refused connections: too many (limit), wrong use of TLS (scheme), a rejected certificate, or another failed TLS handshake.", about_us=True,
+        "Refused connections, by reason: limit (too many), scheme (wrong use of TLS), server_certificate or client_certificate (rejected), or handshake (other TLS failures).", about_us=True,
     ),
     Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1. The labels contain the versions of otel-agenteval and Python.", about_us=True, over="max"),
     Instrument(
@@ -325,10 +325,10 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Earliest expiry of the certificates in cert_file or client_ca_file of serve.tls, in seconds since the Unix epoch.", about_us=True,
     ),
     Instrument(
-        RELOAD_OK, "gauge", "", (), "1 if the last reload of the configuration succeeded, or 0 if it failed and the previous configuration stays in use.",
+        RELOAD_OK, "gauge", "", (), "1 if the last configuration reload succeeded, or 0 if it failed and the previous configuration stays in use.",
         about_us=True,
     ),
-    Instrument(RELOAD_TIME, "gauge", "s", (), "Time of the last successful reload of the configuration, in seconds since the Unix epoch.", about_us=True),
+    Instrument(RELOAD_TIME, "gauge", "s", (), "Time of the last successful configuration reload, in seconds since the Unix epoch.", about_us=True),
     Instrument(KAFKA_LAG, "gauge", "{message}", ("topic", "partition"), "Unread messages of a partition.", about_us=True),
     Instrument(
         KAFKA_REPLAY, "gauge", "{message}", ("topic", "partition"),
