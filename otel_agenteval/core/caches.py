@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 Result = TypeVar("Result")
 
 MOST_CHARACTERS = 1_000_000
-"""Maximum size of ``_recent`` and of ``_older``, in characters. A result has the size of its text, plus 100, plus 100 per item."""
+"""Maximum size of ``_recent`` and of ``_older``. Each result counts as its text's length, plus 100, plus 100 per contained item."""
 
 _recent: dict[tuple[Callable[[str], Any], str], Any] = {}
 _older: dict[tuple[Callable[[str], Any], str], Any] = {}
@@ -23,9 +23,9 @@ _MISSING = object()
 
 
 def remembered(read: Callable[[str], Result], times: int = 1) -> Callable[[str], Result]:
-    """Wrap ``read``, a function of one text, to cache its results. All threads share the results, so results must be immutable. If
-    the cached texts exceed :data:`MOST_CHARACTERS`, the oldest results are dropped. Texts longer than an eighth of this limit
-    aren't cached. If results need much more memory than their texts, set ``times`` to count each text several times.
+    """Wrap the parser ``read`` to cache its results. All threads share the results, so results must be immutable. If the cache
+    exceeds :data:`MOST_CHARACTERS`, the oldest results are dropped. A result larger than an eighth of this limit isn't cached. If
+    results need much more memory than their texts, set ``times`` to count each text several times.
     """
 
     @wraps(read)

@@ -38,7 +38,7 @@ def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) 
 
 
 def facts_html(title: str, facts: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return an HTML table in which each row has a name and a text. The caption is ``title``, followed by plain text ``facts``."""
+    """Return an HTML table with one row for each (name, text) pair. The caption is ``title`` in bold, followed by ``facts``."""
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(name)}</th>'
         f'<td style="text-align:left;white-space:pre-wrap">{_cell(text)}</td></tr>'

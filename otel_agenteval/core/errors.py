@@ -14,7 +14,7 @@ class AgentEvalError(Exception):
 
 
 class ConfigError(AgentEvalError):
-    """Error for an invalid name, parameter, or value. The message contains the location and the allowed values."""
+    """Error for an invalid name, parameter, or value. The message contains the location and, if possible, the fix."""
 
 
 class MissingExtra(ConfigError):

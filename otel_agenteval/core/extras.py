@@ -65,7 +65,7 @@ def installed(module: str) -> bool:
 
 
 def version_of(module: str) -> str:
-    """Return a package's version, if possible from the ``dist-info`` folder's name, or raise a ModuleNotFoundError."""
+    """Return an installed package's version, or raise a ModuleNotFoundError. Avoid the slow ``importlib.metadata`` if possible."""
     spec = importlib.util.find_spec(module)
     found = [*Path(spec.origin).parents[1].glob(f"{module}-*.dist-info")] if spec is not None and spec.origin else []
     if len(found) == 1:

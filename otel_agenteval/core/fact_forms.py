@@ -19,7 +19,7 @@ def one_or_more(read: Reader) -> Reader:
 
 
 def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
-    """Return a reader for names. A name is text, an integer, or an object that contains one: ``{"name": 7}`` → ``"7"``."""
+    """Return a reader that accepts a name (text or an integer), or an object that contains the name: ``{"name": 7}`` → ``"7"``."""
     read_object = keyed({key: anything}, {key: other_names}, required=(key,), ignore_others=True)
 
     def read_name(value: Any, path: str) -> str:

@@ -149,8 +149,8 @@ def ids_of(turn: Any) -> tuple[int, int]:
 @functools.cache
 def warn_unmatched() -> None:
     _log.warning(
-        "user feedback: no turn is known for the given id, so the feedback isn't joined with a turn (further cases are counted in "
-        'agenteval_feedback_total{outcome="unmatched"}); with several workers, see docs/guides/user-feedback.md#several-workers'
+        "user feedback: no turn found for the given ID, so the feedback isn't linked to a turn. Further cases are only counted in "
+        'agenteval_feedback_total{outcome="unmatched"}. With several workers, see docs/guides/user-feedback.md#several-workers'
     )
 
 

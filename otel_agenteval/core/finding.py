@@ -21,7 +21,7 @@ _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
 _NEAR = 0.6
-"""Minimum similarity (of texts) or ratio (of the smaller to the larger number) at which one value may be a miscopy of another."""
+"""Minimum similarity of two texts, or minimum ratio of the smaller to the larger of two numbers, for :func:`is_near`."""
 _ONE_NUMBER = re.compile(r"[^\d]*(\d[\d.,\s]*?)(?:[.,](\d\d?|\d{4,}))?[^\d]*")
 _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
@@ -130,8 +130,8 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
-    """Add a list ``evidence`` to each stored score: its findings, each with a readable ``place``. If the turn has the text, a
-    finding also has ``before``, ``found``, and ``after``. ``compared`` is the text that a finding was compared with.
+    """Return the stored scores, each with a list ``evidence`` of its findings. Each finding has a readable ``place`` and, if the
+    turn contains the text, ``before``, ``found``, and ``after``. ``compared`` is the text that the finding was compared with.
     """
     return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 

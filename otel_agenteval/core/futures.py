@@ -107,7 +107,7 @@ class _Loop:
 
 _lock = threading.Lock()
 _current: _Loop | None = None
-"""Event loop for all of this package's coroutines, because an asynchronous client works only on its first loop."""
+"""Event loop that runs all of the package's coroutines, because an asynchronous client can't switch to another event loop."""
 
 
 def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:

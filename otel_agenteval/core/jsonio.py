@@ -20,7 +20,7 @@ _ENCODER_DEPTH = 254
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse strict JSON (RFC 8259: no NaN, no comments). For other text or more than MAX_DEPTH levels, raise a ValueError."""
+    """Parse strict JSON (RFC 8259: no NaN, no comments). If text is invalid or nested deeper than MAX_DEPTH, raise ValueError."""
     found = _parse(text)
     if len(text) > 2 * MAX_DEPTH:  # a shorter text can't be nested too deeply
         opening = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
@@ -43,7 +43,7 @@ def loads_exact(text: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if ``value`` is nested deeper than MAX_DEPTH. Adds levels of tuples, because orjson's limit is higher."""
+    """Return True if ``value`` is nested deeper than MAX_DEPTH. To reach orjson's higher limit, ``value`` is wrapped in tuples."""
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
     try:
@@ -201,5 +201,5 @@ def text_of(value: Any) -> str:
 
 
 def rendered(value: Any) -> str:
-    """Return a configured value as text that can be compared: ``5.0`` → ``5``, ``True`` → ``true``."""
+    """Return a configured value as text, so that equal values have the same text: ``5.0`` → ``5``, ``True`` → ``true``."""
     return text_of(int(value) if isinstance(value, float) and value.is_integer() else value)

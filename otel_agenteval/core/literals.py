@@ -1,4 +1,4 @@
-"""Parsers for Python source, and for values that Python or Java printed. The parsers run no code and take linear time."""
+"""Parsers for Python source and for values printed by Python or Java. They don't run code, and reject texts that parse slowly."""
 
 from __future__ import annotations
 

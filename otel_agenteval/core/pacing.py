@@ -20,7 +20,7 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return the seconds to wait: ``first``, doubled with each further failure (up to ``longest``), times a random 0.5 to 1."""
+    """Return the seconds to wait: ``first``, doubled after each failure (up to ``longest``), times a random factor (0.5 to 1)."""
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
@@ -84,7 +84,7 @@ class SharedOutages(Protocol):
         """Return the Unix time at which to retry the server ``kind``, or 0 if the server is up."""
 
     def report(self, kind: str, until: float, seconds: float) -> None:
-        """Record that the server ``kind`` is down for ``seconds`` (0 if the server is up), until the Unix time ``until``."""
+        """Record that the server ``kind`` is down for ``seconds``, until the Unix time ``until``. If ``seconds`` is 0, it is up."""
 
     def close(self) -> None:
         """Release connections and files."""

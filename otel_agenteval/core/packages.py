@@ -60,7 +60,7 @@ def instrumentations() -> Iterator[Instrumentation]:
 
 
 def broken() -> list[str]:
-    """Describe each instrumentation that can't record spans, because the instrumented package has an unsupported version."""
+    """Describe each instrumentation that can't record spans because the instrumented package has an unsupported version."""
     return [f"{one.name} {one.version} needs {' or '.join(one.unmet)}" for one in sorted(instrumentations()) if one.is_broken]
 
 

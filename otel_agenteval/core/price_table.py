@@ -54,7 +54,7 @@ class Rates(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """Prices of a model from a date on, or during certain hours of the day. Each price depends on the number of input tokens."""
+    """Prices of a model, possibly valid only from a date on or at certain hours. They can depend on the number of input tokens."""
 
     since: datetime.date | None
     daily: tuple[datetime.time, datetime.time] | None
@@ -168,7 +168,7 @@ def _with_dashes(found: re.Match[str]) -> str:
 
 
 def _matches(clause: list[Any], text: str) -> bool:
-    """Return True if the lower-case ``text`` matches ``clause``. For example, ``["from", "gpt-5"]`` matches a prefix."""
+    """Return True if the lower-case ``text`` matches ``clause``. For example, ``["from", "gpt-5"]`` matches ``gpt-5-mini``."""
     kind, *parts = clause
     if kind == "or":
         return any(_matches(part, text) for part in parts)

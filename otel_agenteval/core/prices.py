@@ -86,7 +86,7 @@ def _model(model: str, provider: str | None, base_url: str | None) -> Any:
 
 
 _DERIVED: dict[int, tuple[Any, tuple[int, ...], dict[int, Rates | None]]] = {}
-"""Mapping from a price's ``id`` to the price (which keeps the ``id`` valid), step limits, and a mapping from step to rates."""
+"""Mapping from a price's ``id`` to a tuple: the price (which keeps the ``id`` valid), the step limits, and the rates by step."""
 
 
 def rates_of(price: Any, input_tokens: int) -> Rates | None:

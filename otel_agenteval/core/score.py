@@ -22,7 +22,7 @@ GATED, SHED = "gated", "shed"
 """Values of ``detail["reason"]`` for metrics that didn't run, because a selector excluded the turn or because load was high."""
 
 TASK_RAISED = "task_raised"
-"""``error_type`` of scores after an experiment's task raised an exception. Only this error type has a verdict."""
+"""``error_type`` of scores that became errors because an experiment's task raised an exception. Unlike other errors, they fail."""
 
 MOST_EXPLAINED = 20_000
 """Maximum number of characters in an explanation. Longer text is truncated."""
@@ -30,7 +30,7 @@ _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type"
 
 
 class Facts(NamedTuple):
-    """Object with the fields that all scores of one configured metric share, such as ``unit`` and ``threshold``."""
+    """Fields that all scores of one configured metric share, such as ``unit`` and ``threshold``."""
 
     metric: str
     kind: Kind = "code"
@@ -96,8 +96,8 @@ class Score:
         passed: True if the value meets the threshold. Boolean and some other metrics set ``passed`` directly.
             ``None`` if the metric neither passes nor fails turns.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``), or ``error`` (see ``error_type``).
-        label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral
-            detector.
+        label: low-cardinality word for the result. If the metric returns no label but ``passed`` is known, ``pass`` or ``fail``
+            (for a neutral detector, ``yes`` or ``no``).
         explanation: one sentence for people. The sentence can quote the turn's content.
         detail: data behind the value. ``detail["vacuous"]`` is true if a perfect value only means "nothing to evaluate".
         also: companion results by name, each a Score.
@@ -218,7 +218,7 @@ class Score:
 
     @property
     def summary(self) -> ScoreSummary:
-        """Summary for outlets, cached on first use. Ignores later changes to the score, but not changes to ``detail``."""
+        """Summary for outlets, cached on first use. Excludes later changes to the score, except to ``detail``."""
         if self._summary is not None:
             return self._summary
         detail, status = self._detail, self.status
@@ -280,7 +280,7 @@ class Score:
         return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """Return a copy with ``text`` applied to all texts and ``facts`` to all details. Return this score if nothing changes."""
+        """Return the score with ``text`` applied to all texts and ``facts`` to all details. The result can be this same object."""
         detail, also = self._detail, self._also
         label, explanation, error_type = (
             text(given) if given else given for given in (self.label, self.explanation, self.error_type)

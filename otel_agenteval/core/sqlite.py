@@ -234,7 +234,7 @@ def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *
 
 
 def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, mode: str = "ro") -> sqlite3.Connection:
-    """Return a read-only connection. If the file is unreadable or has another kind or version, raise a ``sqlite3.Error``."""
+    """Return a read-only connection. If the file is unreadable, or of another kind or version, raise a ``sqlite3.Error``."""
     db = _connect(path, busy, mode=mode)
     try:
         version = schema.version_in(db, path)

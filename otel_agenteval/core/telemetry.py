@@ -95,7 +95,7 @@ class _Cell:
 
 
 class Plan:
-    """Reusable update of a counter and optionally a histogram. Caches where values are stored, until counts move (``_epoch``)."""
+    """Reusable update of a counter and, optionally, a histogram. Caches the storage locations until the epoch changes."""
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
 
@@ -447,7 +447,7 @@ class TelemetryGroup:
         self._lock = threading.Lock()
 
     def join(self, telemetry: Telemetry) -> None:
-        """Add ``telemetry`` as a member. A member that joins twice is counted once, but must leave twice."""
+        """Add ``telemetry`` as a member. If it joins twice, the group exports its values once, but it must leave twice."""
         with self._lock:
             self._members = (*self._members, telemetry)
 

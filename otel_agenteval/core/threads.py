@@ -32,7 +32,7 @@ from opentelemetry.context import (
 from . import forks
 
 _HOST_ENDS = frozenset(("CancelledError", "Cancelled", "GreenletExit", "Timeout"))
-"""Names of host exceptions in asyncio, trio, greenlet, and gevent that don't inherit from ``Exception``. Names need no imports."""
+"""Host exceptions in asyncio, trio, greenlet, and gevent that don't inherit from ``Exception``, by name to avoid imports."""
 _SDK_THREADS = "Otel"
 """Name prefix of the OpenTelemetry SDK's threads, which the host can't cancel or interrupt."""
 _here = threading.local()
@@ -117,7 +117,7 @@ _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), 
 
 
 def may_wait() -> bool:
-    """Return False while this thread scores turns. The thread then shouldn't wait again for an unresponsive server."""
+    """Return True unless this thread is scoring turns. A scoring thread shouldn't wait again for an unresponsive server."""
     return not getattr(_here, "scores", False)
 
 

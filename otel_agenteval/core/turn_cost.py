@@ -13,7 +13,7 @@ from .prices import table_cost, table_name
 from .turn import LlmCall, Turn, Usage
 
 COST_KEYS = ("cost_usd", "turn_cost_usd", "estimated_cost_usd", "cost")
-"""Metadata keys for a turn's cost. The first key with a value counts."""
+"""Metadata keys for a turn's cost. The first key with a value is used."""
 
 _MILLION = 1_000_000
 _MOST_CALLS = 1_000
@@ -23,7 +23,7 @@ _LONGEST_NAME = 200
 _SHOWN = 10
 _SHARED = "cost"
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
-"""Assumed time of calls whose time is unknown. A fixed time keeps their scores unchanged when prices change."""
+"""Assumed time of calls whose time is unknown. The time is fixed, so that a call costs the same whenever it is scored."""
 _PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure", "az.ai.inference": "azure"}
 """Mapping from provider names in the semantic conventions to names in the price table."""
 _BEDROCK = re.compile(r"(?:[a-z]{2,4}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.")
@@ -93,7 +93,7 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set an unknown cost. If ``pricing`` has prices, recompute an estimate. If estimates are off, delete an existing estimate."""
+    """Set the turn's cost if unknown. If ``pricing`` has prices, recompute an estimated cost. If estimates are off, delete it."""
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return
