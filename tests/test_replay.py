@@ -52,8 +52,8 @@ def test_a_turn_from_a_file_says_so(tmp_path):
         ("[]", "not OTLP"),
         ('{"a": 1}', "not OTLP"),
         ('{"resourceSpans": 3}', "not OTLP: resourceSpans"),
-        (line(traceId=""), "skipped: trace id"),
-        (line(spanId="zz"), "skipped: span id"),
+        (line(traceId=""), "skipped: trace ID"),
+        (line(spanId="zz"), "skipped: span ID"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_reported_counted_and_skipped(tmp_path, bad, problem):

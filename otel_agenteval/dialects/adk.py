@@ -1,9 +1,9 @@
 """Parser for Google's Agent Development Kit (ADK).
 
 ADK writes the GenAI convention's attributes and ``gcp.vertex.agent.*``, in two span layouts. In the older layout, the root span
-``invocation`` doesn't show its role, a ``call_llm`` span encloses each model call, and ``gcp.vertex.agent.*`` has requests and
-responses as JSON. The newer layout follows the convention. In both layouts, models called through LiteLLM have names such as
-``provider/model``.
+``invocation`` has no operation name, a ``call_llm`` span encloses each model call, and ``gcp.vertex.agent.*`` contains
+requests and responses as JSON. The newer layout follows the convention. In both layouts, models called through LiteLLM have names
+such as ``provider/model``.
 """
 
 from __future__ import annotations

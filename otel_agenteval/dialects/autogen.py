@@ -1,4 +1,4 @@
-"""Parser for AutoGen's runtime, which writes one span with JSON text per message.
+"""Parser for AutoGen's runtime, which writes one span per message, with the message as JSON text.
 
 Each message is a separate trace. The agent team's ID, which is in the addresses of a run's messages, connects these traces.
 Agents and tools also have spans in the GenAI convention's format.
@@ -24,7 +24,7 @@ _USED = '"models_usage":{'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a message's span based on the message's recipient and content. Return None for other spans."""
+    """Return the role of a message's span based on the recipient and content, ``SETUP`` for an agent's creation, or None."""
     if not scope.startswith("autogen "):
         return SETUP if name.startswith("create_agent") and scope == "autogen-core" else None
     message = attributes.get("message")

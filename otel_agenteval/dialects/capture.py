@@ -25,7 +25,7 @@ class Capture:
     packages: str
     """Regular expression for the names of the instrumentation's Python packages. Empty for other programming languages."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables to set, with their values. Empty if content capture can be turned on only in code."""
+    """Environment variables to set, with their values. Empty if none are needed, or if only code can turn capture on."""
     old: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to set instead if the application uses the older GenAI convention."""
     code: str = ""
@@ -114,11 +114,11 @@ CAPTURES: Sequence[Capture] = (
     Capture("MLflow", r"mlflow", r"mlflow(-skinny|-tracing)?", by_default=True),
     Capture("LiteLLM", r"litellm", r"litellm", by_default=True, code="`litellm.turn_off_message_logging = True` turns it off"),
     Capture(
-        "Vercel AI SDK", r"(gen_)?ai$", "", code="`registerTelemetry(new OpenTelemetry())` from `@ai-sdk/otel` (version 4 to 6: `experimental_telemetry: { isEnabled: true }`), with neither `recordInputs` nor `recordOutputs` set to `false`",
+        "Vercel AI SDK", r"(gen_)?ai$", "", code="`registerTelemetry(new OpenTelemetry())` from `@ai-sdk/otel` (versions 4 to 6: `experimental_telemetry: { isEnabled: true }`). Don't set `recordInputs` or `recordOutputs` to `false`",
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
-        code="an `ObservationFilter` (docs/get-started/integrations/spring-ai.md), or `spring.ai.chat.observations.log-prompt: true` and `spring.ai.chat.observations.log-completion: true` with export of log records. For tool calls, also `spring.ai.tools.observations.include-content: true`",
+        code="use an `ObservationFilter` (docs/get-started/integrations/spring-ai.md), or set `spring.ai.chat.observations.log-prompt: true` and `spring.ai.chat.observations.log-completion: true`, and export log records. For tool calls, also `spring.ai.tools.observations.include-content: true`",
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip
@@ -138,7 +138,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
     """Return a hint for an application that records neither agent spans nor model calls."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
-        return f"trace model calls too, because the spans of {known} contain none"
+        return f"trace model calls too, because the spans of {known} contain no model calls"
     return "install and enable an instrumentation for your framework: docs/get-started/integrations"
 
 

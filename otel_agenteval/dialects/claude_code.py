@@ -26,7 +26,7 @@ _HELD_BACK = "<REDACTED>"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for a span's name. A tool that runs a subagent is an agent. Calls that only create a title aren't turns."""
+    """Return the role for a span's name. Tools that run subagents are agents, and calls that only create titles are ``SETUP``."""
     role = _ROLES.get(name)
     if role == TOOL and "subagent_type" in attributes:
         return AGENT

@@ -117,7 +117,7 @@ _RESPONSE_FIELDS = frozenset((
     "content", "candidates", "choices", "finish_reason", "finishReason", "error_code", "errorCode", "usage", "usage_metadata",
     "usageMetadata", "prompt_feedback", "promptFeedback", "model_version", "modelVersion", "generations", "llm_output",
 ))  # fmt: skip
-"""Fields that identify a complete model response. If a response lacks a message (for example, if blocked), its answer is empty."""
+"""Fields of model responses. An object with at least two of them but no message, such as a blocked response, is an empty answer."""
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
@@ -167,7 +167,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
-    """Return True if the texts are chunks of one text, which means that a text continues the preceding text's sentence."""
+    """Return True if the texts seem to be chunks of one text, for example because a chunk starts with a space."""
     return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
@@ -545,7 +545,7 @@ def _joined_texts(texts: list[str]) -> str:
 
 
 def is_tagged(text: str) -> bool:
-    """Return True if one XML element encloses the whole text. Frameworks add this kind of text to the user's message."""
+    """Return True if one XML element encloses the whole text. Frameworks add such elements to the user's message."""
     if text[:1] != "<" and text.lstrip()[:1] != "<":
         return False
     text = text.strip()

@@ -1,7 +1,7 @@
 """Parser for CrewAI's spans from OpenInference and OpenLLMetry. A CrewAI agent's ``role`` is used as the agent's name.
 
-A crew's inputs (``{"question": "Why?"}``) and tasks (``[{"description": "Answer {question}"}]``) contain the user's words. The
-output is the ``repr`` of a ``TaskOutput(…)``. CrewAI's product telemetry (scope ``crewai.telemetry``) isn't part of a turn.
+A crew's inputs (``{"question": "Why?"}``) and tasks (``[{"description": "Answer {question}"}]``) contain the user's words. In
+OpenLLMetry, outputs are the ``repr`` of ``TaskOutput(…)``. CrewAI's product telemetry (``crewai.telemetry``) isn't part of a turn.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the first text found (in a crew input such as ``question``, the only crew input, or the main task), or None."""
+    """Return the user's words from a crew input such as ``question``, the only crew input, or the main task, or None."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)

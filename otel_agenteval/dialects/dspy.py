@@ -64,7 +64,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """Return a field such as ``question`` or, if missing, the first text field. Without text fields, return ``messages``."""
+    """Return the user's message from a field such as ``question``, another text field, or ``messages``, in this order."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
     while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))
@@ -100,7 +100,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return a field such as ``answer``. If missing, return all fields except reasoning, or only the value if one field is left."""
+    """Return the text in a field such as ``answer``. If there is none, return all fields except reasoning, or the only value."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

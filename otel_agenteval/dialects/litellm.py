@@ -1,6 +1,6 @@
 """Parser for LiteLLM's callback.
 
-The callback writes ``litellm_request`` spans. Each contains a raw request: a ``raw_gen_ai_request`` span with the provider's
+The callback writes ``litellm_request`` spans. Each encloses a raw request: a ``raw_gen_ai_request`` span with the provider's
 parameters and response as Python literals (``llm.openai.messages``, ``llm.openai.choices``). If the application has an
 active span, LiteLLM writes to this span instead of creating a ``litellm_request`` span. Each call overwrites the attributes of the
 preceding call, so only raw requests have one span per call.
@@ -26,7 +26,7 @@ SCOPES = re.compile(r"litellm$")
 _FOREIGN = re.compile(
     r"gcp\.vertex|pydantic|logfire|agent_framework|semantic_kernel|strands|crewai|openinference|opentelemetry\."
 )
-"""Scopes of frameworks that use LiteLLM. If a span has one of these scopes, the framework's dialect determines its role."""
+"""Scopes of frameworks that use LiteLLM. If a span has one of these scopes, the framework's dialect determines the span's role."""
 _CALL_TYPES = {
     **dict.fromkeys(("completion", "text_completion", "responses", "anthropic_messages", "generate_content", "generate_content_stream"), LLM),
     "embedding": EMBEDDING, "rerank": RERANK,

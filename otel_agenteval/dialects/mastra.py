@@ -1,6 +1,6 @@
 """Parser for Mastra's exporters: ``mastra.*`` and some of the GenAI convention's attributes.
 
-Before version 1, ``input`` and ``output`` contain the content. A ``model_generation`` span encloses an agent's whole loop and has
+Before version 1, content is in ``input`` and ``output``. A ``model_generation`` span encloses an agent's whole loop and has
 the loop's total tokens. Each model request is a ``model_step`` span, which contains a ``model_inference`` span since version 1.4.
 """
 

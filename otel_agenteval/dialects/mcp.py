@@ -23,7 +23,7 @@ _SESSIONS = ("session", "server")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return ``TOOL`` for a call with a tool's name, and ``SETUP`` for a session (never a turn)."""
+    """Return ``TOOL`` for a tool call, ``SETUP`` for a session (which is never a turn), or None for other spans."""
     if (method := attributes.get("mcp.method.name")) is not None:
         return TOOL if method == _CALL and ("gen_ai.tool.name" in attributes or _NAMED_CALL in name) else None
     if not SCOPES.match(scope):

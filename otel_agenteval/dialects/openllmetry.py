@@ -1,4 +1,4 @@
-"""Parser for OpenLLMetry: ``traceloop.*``, and messages in ``gen_ai.prompt.N.*`` or, recently, in the convention's format."""
+"""Parser for OpenLLMetry: ``traceloop.*``, and messages in ``gen_ai.prompt.N.*`` or, in newer versions, the convention's format."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block. Other data that has ``text``, but no ``type``, also has keys that no block has."""
+    """Return True if an item is a text block. An item with ``text``, but no ``type``, must have only keys that text blocks have."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")

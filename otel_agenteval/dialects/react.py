@@ -93,7 +93,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call: its line in the text. If the numbers of lines and calls differ, the result is the whole text."""
+    """Return one result per call. If the text has one line per call, each result is a line. Otherwise, each is the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -135,7 +135,7 @@ def _literal_arguments(call: ast.Call, names: Sequence[str]) -> dict[str, Any] |
 
 
 def printed(observation: Any) -> Any:
-    """Return the text that an agent's code printed, or the code's last value. Return other observations unchanged."""
+    """Return the text that an agent's code printed, or its last value if there is none. Return other observations unchanged."""
     if not isinstance(observation, str) or not observation.startswith(_LOGGED):
         return observation
     logs, _, last = observation[len(_LOGGED) :].partition(_LAST)

@@ -101,7 +101,7 @@ _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 @lru_cache(_MAX_CACHED)
 def is_genai_scope(scope: str) -> bool:
-    """Return True for a GenAI instrumentation's scope. Some spans with this scope don't show their role until they end."""
+    """Return True if a scope belongs to a GenAI instrumentation. Some of its spans don't show their role until they end."""
     return any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
 
 
@@ -145,7 +145,7 @@ class Shape:
 
     @cached_property
     def content(self) -> tuple[tuple[str, str], ...]:
-        """Names and directions of attributes that can contain content."""
+        """Attributes that can contain content, as pairs of name and direction (``IN`` or ``OUT``)."""
         meanings = ((name, keys.meaning_of(name)) for name in self._names if interest.is_useful(name))
         return tuple((name, meaning.direction) for name, meaning in meanings if meaning.content and meaning.direction is not None)
 
@@ -228,7 +228,7 @@ class Understood:
         """Role that the dialects returned for this span."""
         self.facts: Facts | None = None
         self.named = shape.is_known
-        """True if the span's format is known, or False if the span's role must be inferred."""
+        """True if the span's format is known (:attr:`Shape.is_known`) and its role isn't from log records."""
         self.inferred = False
         """True if the role was inferred and differs from :attr:`stated_role`."""
 
@@ -397,7 +397,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error, or None if the span handled a lower span's error or the exception is in ``NO_FAILURES``."""
+    """Return a failed span's error, or None if the span handled an error in a span below or the exception is in ``NO_FAILURES``."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -440,8 +440,8 @@ class UnreadTrace(NamedTuple):
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Describe a trace without a turn, or return None if the trace seems unrelated to agents. A related trace has one of these: a
-    tool span without a parent, a tool span and other spans with a question and an answer, or a span that resembles a model call.
+    """Describe a trace without a turn, or return None if the trace seems unrelated to agents. A related trace has
+    a tool span without a parent, a tool span and (in other spans) a question and an answer, or a span that resembles a model call.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -453,7 +453,7 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool span without a parent (its context was probably lost). Ignore inferred roles and server spans."""
+    """Return True if a tool span has no parent, probably because its context was lost. Ignore inferred roles and server spans."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
@@ -517,7 +517,7 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read cached tokens. Add these to the input tokens if they exceed the input tokens, or if the total counts both separately:
+    """Read cached tokens. Add them to the input tokens if they exceed the input tokens, or if the total is the sum of all counts:
     input 10, cached 90, output 5, and total 105 become input 100. In the same way, add reasoning tokens to the output tokens.
     """
     if step.cached_tokens is None:

@@ -62,7 +62,7 @@ class Step:
     verbatim: bool = False
     """True for a model call as sent over the network. Its messages are complete, unlike the messages of spans around it."""
     loop: bool = False
-    """True for a model span with an agent loop's total tokens. The span counts as a model call only if no span below does."""
+    """True for a span with an agent loop's total tokens. A model span is then a call only if no span below it is a call."""
     texts_only: bool = False
     """True for a model call whose messages lack tool requests. Messages in other spans take precedence."""
     secondhand: bool = False
@@ -72,7 +72,7 @@ class Step:
     counted: list[tuple[int | None, int | None]] | None = None
     """``(input tokens, output tokens)`` of each model call that has an event in this span."""
     recovered: bool = False
-    """True if an agent's run ended normally, so that errors inside the run were handled."""
+    """True if a run or call ended normally, which means that errors in the spans below were handled."""
     totals: tuple[int, int] | None = None
     """``(input tokens, output tokens)`` of a model call, which can include tokens of earlier calls in the same loop."""
     function: bool = False

@@ -77,7 +77,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """Read the finish reason, which shows that the run ended normally. A streaming span without a finish reason has no answer."""
+    """Read the finish reason, which shows whether the run ended normally. Streaming spans without a reason have no answer."""
     get = record.attributes.get
     if (reason := as_text(get("ai.response.finishReason"))) is not None:
         step.recovered = reason != "error"
@@ -145,7 +145,7 @@ _SERVICE_TIER = re.compile(r'"serviceTier" ?: ?"(\w+)"')
 
 def _read_providers_usage(metadata: str, step: Step) -> None:
     """Read token counts in the provider's format, which until version 5 is the only source of cached tokens. If a provider's input
-    tokens exclude cached tokens, add these. Gemini's output tokens exclude thoughts, so add these, too.
+    tokens exclude cached tokens, add the cached tokens. Gemini's output tokens exclude thoughts, so add the thoughts.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():

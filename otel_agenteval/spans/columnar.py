@@ -17,7 +17,7 @@ Each row of this table contains a column's OTLP name, its name in the Collector'
     attributes                SpanAttributes      a map, or an object as JSON text
     resource_attributes       ResourceAttributes  a map, or an object as JSON text
     service_name              ServiceName         used if the resource lacks the name
-    events                    Events.Name, …      a list of {name, time_unix_nano, attributes}, also as JSON text, or three lists
+    events                    Events.Name, …      a list of {name, time_unix_nano, attributes}, its JSON text, or one list per field
     log_body                  (none)              body of a log record (JSON text). ``name`` is the event name
 
 Only the trace ID, span ID, and name are required. If a map stores all values as text, types are lost. Numbers, booleans, and lists
@@ -110,7 +110,7 @@ def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
 
 
 def _values(column: Any) -> list[Any]:
-    pa = require("pyarrow", feature="spans in columns", extra="parquet")
+    pa = require("pyarrow", feature="columnar span data", extra="parquet")
     if pa.types.is_timestamp(column.type):
         with suppress(pa.ArrowInvalid):  # out of range for nanoseconds: convert each value by itself
             column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
@@ -247,7 +247,7 @@ def _json(text: Any) -> Any:
 
 def schema() -> Any:
     """Return the ``pyarrow.Schema`` of the tables that :func:`table_of` returns."""
-    pa = require("pyarrow", feature="spans in columns", extra="parquet")
+    pa = require("pyarrow", feature="columnar span data", extra="parquet")
     text, number = pa.string(), pa.int64()
     return pa.schema(
         {
@@ -260,7 +260,7 @@ def schema() -> Any:
 
 def table_of(items: Sequence[SpanRecord | OtlpLog]) -> Any:
     """Return spans and log records as a ``pyarrow.Table``. Attributes and events are JSON text, which preserves their types."""
-    pa = require("pyarrow", feature="spans in columns", extra="parquet")
+    pa = require("pyarrow", feature="columnar span data", extra="parquet")
     resources: dict[int, str] = {}
     return pa.Table.from_pylist([_row(item, resources) for item in items], schema())
 

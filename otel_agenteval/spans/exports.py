@@ -5,7 +5,7 @@ CloudWatch, and Application Insights. IDs, times, and attributes are converted, 
 format stores all values as text, known numeric attributes become numbers again. A document's keys identify its format::
 
     console     context.trace_id: ConsoleSpanExporter, span.to_json()
-    Jaeger      traceID with spans and processes; {"data": [...]} from the page or the API
+    Jaeger      traceID with spans and processes; {"data": [...]} from Jaeger's page or API
     Zipkin      traceId, id, and tags or localEndpoint; a trace is a list of such spans
     Tempo       batches, or trace around resourceSpans
     Phoenix     context.trace_id with span_kind; a data frame's rows, whose columns are attributes.…

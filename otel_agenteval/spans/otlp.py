@@ -1,6 +1,6 @@
-"""Read spans and log records from OTLP protobuf messages and OTLP/JSON.
+"""Read spans and log records from OTLP/JSON, and log records from OTLP protobuf messages.
 
-Protobuf messages and OTLP/JSON (from the Collector's file exporter, for example) are converted to the same record types. Unknown
+OTLP/JSON (from the Collector's file exporter, for example) and protobuf messages are converted to the same record types. Unknown
 fields are ignored. A span without valid IDs becomes a :class:`NotASpan`, because this span can't belong to a turn.
 """
 
@@ -37,7 +37,7 @@ def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
     """Return True if a span, event, or log record contains a score. Scores aren't evaluated again.
 
     A score from otel-agenteval has otel-agenteval's scope or, if a pipeline renamed the scope, a turn ID or result ID. Evaluation
-    results from other programs also count as scores, unless they are user feedback.
+    results from other programs are also scores, unless they are user feedback.
     """
     return (
         scope == SCOPE
@@ -106,8 +106,8 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
     code = status.get("code", 0)
     return SpanRecord(
         str(item.get("name") or ""),
-        _id(item.get("traceId", item.get("trace_id")), 16, "trace id"),
-        _id(item.get("spanId", item.get("span_id")), 8, "span id"),
+        _id(item.get("traceId", item.get("trace_id")), 16, "trace ID"),
+        _id(item.get("spanId", item.get("span_id")), 8, "span ID"),
         _id(item.get("parentSpanId", item.get("parent_span_id")), 8, None),
         remote_parent=flags & (HAS_IS_REMOTE | IS_REMOTE) == HAS_IS_REMOTE | IS_REMOTE,
         server=is_server(item.get("kind")),
@@ -146,7 +146,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Parse an ID from hex or base64 (protobuf's JSON). If the ID is invalid, return 0, or raise NotASpan if ``needed`` is set."""
+    """Parse an ID from hex or base64 (protobuf's JSON). For an invalid ID, return 0, or raise NotASpan if ``needed`` is a name."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)

@@ -95,7 +95,7 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """Return a pair's key and text if the text has up to 16,380 bytes. Return None for other pairs."""
+    """Return a pair's key and text. Return None if :func:`_read` must parse the pair, for example because its text is too long."""
     end = raw[1] + 2
     size = len(raw) - end - 6
     if raw[0] != _KEY or end > _LONGEST_KEY:
@@ -115,7 +115,7 @@ def _long_text(raw: bytes) -> tuple[str, str] | None:
 
 
 def _read_later(raw: bytes, at: int) -> Any:
-    """Parse the list or object at position ``at`` in a pair. Return None if parsing fails."""
+    """Parse the list, object, or bytes at position ``at`` in a pair. Return None if parsing fails."""
     value = _any_value(raw[at:])
     if len(raw) < _SHORT and value.__class__ is list and all(item.__class__ in _UNCHANGEABLE for item in value):
         if len(_known_lists) >= _MOST_PAIRS:

@@ -153,7 +153,7 @@ def time_of(value: Any) -> int:
 
 
 def clean(record: SpanRecord) -> None:
-    """Replace values that JSON can't represent in an SDK span's record. The SDK's objects stay unchanged."""
+    """In an SDK span's record, replace values that JSON can't represent. The SDK's objects stay unchanged."""
     record.name = str(plain(record.name))
     if record.status_message is not None:
         record.status_message = str(plain(record.status_message))

@@ -146,7 +146,7 @@ def count_records(body: bytes, most: int) -> int:
 
 
 _NEXT_LEVEL = (0x0A, 0x12, 0)
-"""Tags of messages one level below: in a request, in a resource, and in a scope (0, because records aren't entered)."""
+"""Tags of the messages to enter in a request, a resource, and a scope. 0 means that no messages are entered."""
 
 
 def _after(body: bytes, at: int) -> int:
@@ -305,8 +305,8 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return ((log record, size in bytes) pairs, number of invalid records). A log record is parsed and returned only if it belongs
-    to a trace, and it has user feedback, describes a GenAI span, or might contain messages. Raises :class:`NotOtlp`.
+    """Return ((log record, size in bytes) pairs, number of invalid records). Omit records without a trace ID. Include only
+    records that contain user feedback, describe a GenAI span, or might contain messages. Raises :class:`NotOtlp`.
     """
     found: list[tuple[OtlpLog, int]] = []
     invalid = 0

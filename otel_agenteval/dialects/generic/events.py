@@ -36,13 +36,13 @@ _SCALARS = frozenset((str, int, float, bool))
 class Event(NamedTuple):
     label: Any  # name of the event
     values: dict[str, Any]  # its attributes and the fields of its body, without its own properties such as its level
-    is_of_tool: bool  # True if the name is about a tool call, so that the values are the tool's
+    is_of_tool: bool  # True if the name is about a tool call, so the values belong to the tool
     role: str | None  # author's role, if the name indicates a message: gen_ai.choice → assistant
     direction: str | None  # direction of this message: gen_ai.choice → OUT
 
 
 def is_about_span(name: str) -> bool:
-    """Return True if an event only describes its span, such as an exception or a score."""
+    """Return True if an event, such as an exception or a score, only describes its span."""
     return name == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(name))
 
 
@@ -100,7 +100,7 @@ def _content_in(values: Mapping[str, Any]) -> Any:
 
 
 def is_property(key: str, value: Any) -> bool:
-    """Return True for an attribute, such as a version, that is neither content nor a step field."""
+    """Return True if an attribute, such as a version, is neither content nor a step field."""
     meaning = meaning_of(key)
     if meaning.text or meaning.direction or meaning.field or holds_json(value):
         return False

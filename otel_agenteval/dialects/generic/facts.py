@@ -87,7 +87,7 @@ class Facts:
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role that a span kind indicates if more certain than the current role. Other roles always replace ``CHAIN``."""
+        """Set the role that a span kind indicates if it is more certain than the current role. Any role replaces ``CHAIN``."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -144,7 +144,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Compute missing output tokens. Tokens that only the total includes count as output (reasoning tokens) or input (others)."""
+        """Compute missing output tokens. Add tokens that only the total includes: reasoning to the output, others to the input."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)
@@ -172,7 +172,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     **dict.fromkeys(COUNTS, Facts._add_count),
     **dict.fromkeys(_NAMES, Facts._add_name),
 }
-"""Maps step fields to methods. Each method validates a value and sets the field. Some methods also add evidence, for example."""
+"""Maps step fields to methods. Each method validates a value and sets the field. Some methods also store evidence of a model."""
 
 
 def count_in(value: Any) -> int | None:

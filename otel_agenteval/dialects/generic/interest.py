@@ -63,7 +63,7 @@ _CONTEXT_WORDS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_useful(key: str) -> bool:
-    """Return True if an attribute with this name is read in a span that is certainly a step."""
+    """Return True if an attribute with this name can add data to a step, even if the attribute isn't evidence of a step."""
     if interest_of(key) != SKIP:
         return True
     if key.startswith(_OTHER_CONVENTIONS) or not words_of(key):
@@ -109,7 +109,7 @@ class AttributeGroup(NamedTuple):
     """Attributes that are read as one value: ``fw.chat.0.role`` and ``fw.chat.0.content`` form the list ``fw.chat``."""
 
     path: str
-    is_dotted: bool  # False for a path of one key, where empty values are content too
+    is_dotted: bool  # False for a path of one key, whose value is read even if it is empty
     name: str  # the attribute's name, or the last key of the path if there are several
     parts: tuple[tuple[str, Path], ...]  # several attributes with their keys from ``name`` on; empty for one
 
@@ -176,7 +176,7 @@ _PROPERTIES_OF_EVENTS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_content_of_event(key: str) -> bool:
-    """Return False for event attributes that can't be content, such as log properties or other conventions' attributes."""
+    """Return True if an event's attribute can be content. Log properties and other conventions' attributes can't be content."""
     return key.lower() not in _PROPERTIES_OF_EVENTS and not key.startswith(_OTHER_CONVENTIONS)
 
 

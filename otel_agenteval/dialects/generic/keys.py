@@ -49,7 +49,7 @@ class Meaning(NamedTuple):
     direction: str | None
     """Direction of content with this name: ``IN``, ``OUT``, or None."""
     text: bool
-    """True if a string with this name, such as ``fw.user_input``, counts as message content."""
+    """True if a string with this name, such as ``fw.user_input``, is message content."""
     content: bool
     """True if a value with this name can be content, or False for measures and properties."""
     strength: int
@@ -152,7 +152,7 @@ _NO_COUNT = word_set("""
     max min limit budget price cost rate per audio image video accepted rejected prediction tool requests calls throughput characters chars
     images videos files words bytes ratio remaining ms time tier text first source documents type modality
 """)
-"""Words for limits, prices, partial counts, and counts that aren't tokens: ``llm.max_tokens``, ``usage.inputCharacters``."""
+"""Words for limits, prices, partial counts, and non-token counts: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
 """If one of these words precedes ``details``, the count is partial: ``tokens`` in ``prompt_tokens_details.text_tokens``."""
 _PART_OF_COUNT = word_set("no non uncached ephemeral miss")

@@ -136,7 +136,7 @@ ENDS = frozenset(("success", "error", "finish"))
 
 @lru_cache(1024)
 def event_in(name: str) -> tuple[str, str] | None:
-    """Split the name of an event's span: ``agent.toolStart-1`` → ``("agent.tool", "start")``. Return None for another name."""
+    """Split the name of an event's span: ``agent.toolStart-1`` → ``("agent.tool", "start")``. Return None for other names."""
     found = _EVENT.fullmatch(name) if "-" in name else None
     if found is None:
         return None
@@ -145,6 +145,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Return a role and the rest of ``stem``, which :func:`event_in` returns. In ``agent.tool``, the last word takes precedence."""
+    """Return the role and the rest of a stem from :func:`event_in`. The last word takes precedence: ``tool`` in ``agent.tool``."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest

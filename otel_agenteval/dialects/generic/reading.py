@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True if a span with a guessed role is a data store request, or a server's model call without an input or outcome."""
+    """Return True if a guessed role is unlikely: for a data store request, or a server span without a model's input or outcome."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -133,7 +133,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span has tool definitions and output messages, so that it seems to prepare the next agent's prompt."""
+    """Return True if a span seems to prepare the next agent's prompt, because it has tool definitions and output messages."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -303,7 +303,7 @@ def _richest_later(contents: list[Content], events: list[Content]) -> Any:
 
 
 def _richest(contents: list[Content], events: list[Content]) -> list[Any]:
-    """Return the message list with the most content. All events' messages together count as one list."""
+    """Return the message list with the most content. The messages from all events form one list."""
     event_ids = {id(event.value) for event in events}
     event_messages = [message for content in contents if id(content.value) in event_ids for message in plain(content.value)]
     lists = [plain(content.value) for content in contents if id(content.value) not in event_ids]

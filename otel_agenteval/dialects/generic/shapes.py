@@ -84,7 +84,7 @@ def may_be_message(names: Collection[str]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Return True for a list of single words, such as permissions, which isn't message content."""
+    """Return True if the content is a list of single words, such as permissions. Such a list isn't message content."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)
@@ -93,7 +93,7 @@ def _is_list_of_words(content: Any) -> bool:
 
 
 def is_telling(node: Mapping[str, Any]) -> bool:
-    """Return True for a message that occurs only in LLM conversations, such as a message with the role ``assistant``."""
+    """Return True if a message occurs only in LLM conversations, for example because its role is ``assistant``."""
     inner = node.get("message")
     if isinstance(inner, dict) and "role" not in node:
         node = inner
@@ -107,7 +107,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Return True if at least half of the items are messages. ``{author: content}`` items must include a model or system author."""
+    """Return True if at least half of the first 50 items are messages. ``{author: content}`` items need a model or system role."""
     if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))

@@ -249,7 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """If any model span has tokens, change model spans without tokens, answer, and error to chains. These only prepare a call."""
+    """If any model span has tokens, change model spans without tokens, answers, or errors to chains. They only prepare calls."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
