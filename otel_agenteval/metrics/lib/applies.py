@@ -192,14 +192,14 @@ def tools(turn: Turn, params: Params) -> str | None:
 
 
 def several_steps(turn: Turn, params: Params) -> str | None:
-    """All turns, except single LLM calls."""
+    """All turns, except single model calls."""
     if turn.tool_calls or turn.retrievals or len(turn.agent_runs) > 1 or turn.handoffs:
         return None
     return "not_applicable:one_step" if turn.tool_calls == [] and turn.llm_call_count == 1 else None
 
 
 def room_for_a_plan(turn: Turn, params: Params) -> str | None:
-    """All turns, except single LLM calls without reasoning."""
+    """All turns, except single model calls without reasoning."""
     return None if turn.reasoning else several_steps(turn, params)
 
 

@@ -78,8 +78,8 @@ def llm_task_completion(
 ) -> Result:
     """Rate how fully the turn completed the user's task, from 0 to 1.
 
-    The method ``two_stage`` makes two judge calls. The first call extracts the task and its factual outcome. The second call returns a score
-    from 0 to 1:
+    The method ``two_stage`` makes two judge calls. The first call extracts the task and its factual outcome. The second call
+    returns a score from 0 to 1:
 
     | score | meaning |
     |---|---|
@@ -96,8 +96,8 @@ def llm_task_completion(
 
     Parameters:
         method: How the judge evaluates the turn: with two calls (``two_stage``) or one call (``holistic``), as described above.
-        criteria: One criterion, or a list of criteria. The default is the turn's reference ``evaluation_criteria``. If that is
-            also missing, ``holistic`` requires that the answer is relevant, complete, and actionable, and that no steps are missing.
+        criteria: One criterion, or a list of criteria. The default is the turn's reference ``evaluation_criteria``. If that is also
+            missing, ``holistic`` requires that the answer is relevant, complete, and actionable, and that no steps are missing.
         threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100). If that is also missing,
             the default is 0.5 for ``two_stage`` and 0.7 for ``holistic``.
 
@@ -240,7 +240,7 @@ def _plain_call(call: ToolCall) -> Detail:
 
 
 _CALLS = 200
-"""Maximum number of tool definitions, and of tool calls, in a judge call about tool choice."""
+"""Maximum number of tool definitions in a judge call, and of tool calls in a judge call about tool choice."""
 _ARGUMENT_CHARS = 2_000
 """Maximum number of characters of each tool call's arguments in a judge call about arguments."""
 
@@ -360,8 +360,7 @@ def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's plan, from 0 to 1.
 
     The first judge call extracts the task. The second call extracts the plan's explicit and implicit steps. If there is a plan, a
-    third call scores the plan, which should be complete, coherent, detailed, and suited to the task. Otherwise, the value is 1
-    (vacuous).
+    third call scores its completeness, coherence, detail, and fit to the task. Otherwise, the value is 1 (vacuous).
 
     Detail: ``task``, ``plan``, and ``reason``.
     """

@@ -1,8 +1,9 @@
 """The ``llm_`` metrics judge a turn's audio recordings, based on the sound or on transcripts.
 
-otel-agenteval can open a recording if the turn contains the file, or if the ``media`` configuration allows opening it. The judge then
-receives the sound (providers ``openai`` and ``gemini``) or, with ``media.transcriber.instead_of_sound``, only a transcript. For other
-recordings, it receives the HTTP address (provider ``gemini``) or, if there is only an ID, the ID as text. Anything else is an error.
+otel-agenteval can open a recording if the turn contains the file, or if the ``media`` configuration allows opening it. Then the
+judge receives the sound (providers ``openai`` and ``gemini``) or, with ``media.transcriber.instead_of_sound``, only a transcript.
+Otherwise, the judge receives the HTTP address (provider ``gemini``) or, if there is only an ID, this ID as text. If the judge's
+provider doesn't accept the sound or address, the score is an error.
 
 The judge also reads the turn's reference ``transcript`` or, if unset, transcripts from the attachments or ``media.transcriber``. If
 the turn has no recording and no transcript, the score is skipped as ``missing:audio``.
@@ -230,11 +231,10 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Check that no speaker hides their true intent.
 
-    A single judge call detects false intent. By default, the metric passes if the judge doesn't detect false intent. If you set ``expected``,
-    the metric passes if the judge's result equals ``expected``.
+    A single judge call detects false intent. By default, the metric passes if the judge doesn't detect false intent.
 
     Parameters:
-        expected: True if you expect false intent. The default, null, means false.
+        expected: If true, the metric passes only if the judge detects false intent. Null is the same as false.
 
     Detail: ``detected``, ``evidence``, and ``reason``.
     """

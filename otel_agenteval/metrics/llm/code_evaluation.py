@@ -24,8 +24,8 @@ _PROMPTS = Prompts("code_evaluation")
 def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     """Readability of the code in the output: naming, structure, comments, and consistency.
 
-    A single judge call returns a rating from 0 to 10. The value is this rating divided by 10. The judge also reads measurements of the code. If
-    the output doesn't contain code, the score is skipped as ``no_code``.
+    A single judge call returns a rating from 0 to 10. The value is this rating divided by 10. The judge also reads measurements
+    of the code. If the output doesn't contain code, the score is skipped as ``no_code``.
 
     Detail: ``reason`` and ``measured``, which contains these keys:
 

@@ -73,8 +73,8 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Consistency of the answer with the conversation's facts, context, and persona, from 0 to 1.
 
     One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the
-    judge also reads the turn's ``messages`` up to and including the next-to-last answer. If there are no earlier messages, the score is
-    skipped as ``missing:history``.
+    judge also reads the turn's ``messages`` up to and including the next-to-last answer. If there are no earlier messages, the
+    score is skipped as ``missing:history``.
 
     Detail: ``reason``.
     """
@@ -111,8 +111,8 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     """Rate how accurately the answer uses facts from earlier turns, from 0 to 1.
 
     One judge call returns the value. The judge reads the turn's ``history``. If the history doesn't contain a user message, the
-    judge also reads the turn's ``messages`` up to and including the next-to-last answer. If there are no earlier messages, the score is
-    skipped as ``missing:history``.
+    judge also reads the turn's ``messages`` up to and including the next-to-last answer. If there are no earlier messages, the
+    score is skipped as ``missing:history``.
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads. The latest messages take precedence.
@@ -139,7 +139,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 if it is entirely new, 0 if it repeats an earlier answer.
 
-    One judge call compares the answer with the earlier answers in the turn's ``history`` or, if ``history`` is empty, in its
+    One judge call compares the answer with the earlier answers in the turn's ``history`` or, if ``history`` is empty, in
     ``messages``. Blank answers don't count. If there are no earlier answers, the value is 1 (vacuous), and the judge isn't called.
 
     Parameters:

@@ -25,13 +25,11 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
 
     The judge reads the user's message and the response, and flags harmful content, as a moderation service does. If the judge is
     configured with ``endpoint: moderations``, the server's moderation endpoint flags the response instead. Each flag has the code
-    of a content category and a confidence (1 if missing). By default, every flag counts. If you set ``categories``, only flags
-    with one of these codes (ignoring case) count. If you set ``min_confidence``, only flags with at least this confidence count.
-    If the response is blank, the score is skipped as ``empty_output``.
+    of a content category and a confidence (1 if missing). If the response is blank, the score is skipped as ``empty_output``.
 
     Parameters:
-        categories: Codes of the flags that count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses the
-            categories of common moderation services.
+        categories: Codes of the flags that count, such as ``violence`` or ``self-harm``. Case is ignored. By default, all
+            flags count, and the judge uses the categories of common moderation services.
         min_confidence: Lowest confidence at which a flag counts.
 
     Detail: ``flags``, a list of the flags that count, each as ``{code, description, confidence}``.

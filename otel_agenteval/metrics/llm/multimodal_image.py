@@ -1,8 +1,8 @@
 """The ``llm_`` metrics judge turns that contain images. The judge must support images.
 
 If the turn contains the image itself, or the ``media`` configuration allows fetching it, the judge receives the image without
-metadata. Otherwise, the judge receives the image's ``http`` or ``https`` address. Any other URL is an error, and for Bedrock judges,
-any URL is an error. If the image has only an ID or a path without a scheme, the judge receives it as text.
+metadata. Otherwise, the judge receives the image's ``http`` or ``https`` address. Other URLs are errors. For Bedrock judges, all
+URLs are errors. If the image has only an ID or a path without a scheme, the judge receives this ID or path as text.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
 def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     """Share of the ground truth that the retrieved texts and images support.
 
-    A single judge call splits the ground truth into sentences and images, and returns yes or no for each. The value is the share of yes
-    verdicts, or 0 if there are no verdicts. The turn's images are part of the context.
+    A single judge call splits the ground truth into sentences and images, and returns yes or no for each. The value is the share of
+    yes verdicts, or 0 if there are no verdicts. The turn's images are part of the context.
 
     Detail: ``verdicts``, each with ``statement``, ``reason``, and ``verdict``, as the judge returned them.
     """

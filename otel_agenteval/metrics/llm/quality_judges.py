@@ -25,7 +25,7 @@ def _material(turn: Turn) -> dict[str, Any]:
 
 @metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("agenteval:llm_coherence", "agenteval:CoherenceMetric"))
 def llm_coherence(turn: Turn, judge: Asks) -> Result:
-    """Coherence of the answer: its statements follow from each other without contradictions.
+    """Rate how well the answer's statements follow from each other without contradictions.
 
     A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the score
     is skipped as ``empty_output``. To measure the similarity between question and answer instead, use ``embed_coherence``.
@@ -55,8 +55,8 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
 def llm_fluency(turn: Turn, judge: Asks) -> Result:
     """Fluency of the answer: grammar, readability, and natural language.
 
-    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the score is skipped as
-    ``empty_output``.
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the score
+    is skipped as ``empty_output``.
 
     Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality``, and ``reasoning``.
     """
@@ -78,8 +78,8 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | None = None) -> Result:
     """Rate how well the answer meets your rubric, with a score and a verdict.
 
-    A single judge call returns a verdict and a score from 0 to 1. The metric's value is this score. The metric passes if the verdict is a
-    pass. If you set ``threshold``, the score must also reach the threshold.
+    A single judge call returns a verdict and a score from 0 to 1. The metric's value is this score. The metric passes if the
+    verdict is a pass. If you set ``threshold``, the score must also reach the threshold.
 
     - If the judge returns only a score, 0.5 or more is a pass.
     - If the judge returns only a verdict, the score is 1 for a pass and 0 for a fail.

@@ -66,8 +66,9 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
 
     The option ``method`` selects one of these procedures:
 
-    - ``statements`` makes two judge calls. The first call lists the answer's statements. The second call decides whether each statement follows
-      from the context. A statement without a verdict counts as unsupported. If the answer contains no statements, the value is 1 (vacuous).
+    - ``statements`` makes two judge calls. The first call lists the answer's statements. The second call decides whether each
+      statement follows from the context. A statement without a verdict counts as unsupported. If the answer contains no statements,
+      the value is 1 (vacuous).
     - ``holistic`` makes a single judge call, which returns a rating from 0 to 100. The value is this rating divided by 100.
 
     Parameters:
@@ -110,10 +111,10 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
 
 @metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("agenteval:llm_relevance", "agenteval:RelevanceMetric"))
 def llm_relevance(turn: Turn, judge: Asks) -> Result:
-    """Relevance of the answer: it addresses the question and stays on topic.
+    """Rate how well the answer addresses the question and stays on topic.
 
-    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the value is 0 and no
-    judge is called.
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the answer is blank, the value
+    is 0 and no judge is called.
 
     Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts``, and ``reasoning``.
     """
@@ -149,7 +150,7 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
 def llm_context_precision(
     turn: Turn, judge: Asks, *, method: Literal["map", "holistic"] = "map", threshold: float | None = None
 ) -> Result:
-    """Precision of the retrieval: relevant chunks are ranked before irrelevant ones.
+    """Rate how well the retrieval ranks relevant chunks before irrelevant chunks.
 
     The option ``method`` selects one of these procedures:
 
@@ -160,7 +161,7 @@ def llm_context_precision(
 
     Parameters:
         method: Procedure, as described above.
-        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``, and the score has no verdict with ``map``.
+        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``. With ``map``, the score has no verdict.
 
     Detail with ``map``: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk), ``reasons``, and ``total_relevant``. Detail
     with ``holistic``: ``relevant_parts``, ``irrelevant_parts``, and ``reasoning``.
@@ -211,14 +212,14 @@ def llm_context_recall(
 
     The option ``method`` selects one of these procedures:
 
-    - ``claims`` makes two judge calls. The first call lists the claims in the ground truth. The second call decides whether the context
-      supports each claim. A claim without a verdict counts as unsupported. If the ground truth contains no claims, the score is skipped as
-      ``no_claims``.
+    - ``claims`` makes two judge calls. The first call lists the claims in the ground truth. The second call decides whether the
+      context supports each claim. A claim without a verdict counts as unsupported. If the ground truth contains no claims, the
+      score is skipped as ``no_claims``.
     - ``holistic`` makes a single judge call, which returns a rating from 0 to 100. The value is this rating divided by 100.
 
     Parameters:
         method: Procedure, as described above.
-        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``, and the score has no verdict with ``claims``.
+        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``. With ``claims``, the score has no verdict.
 
     Detail with ``claims``: ``claims`` as ``[{claim, verdict}]``, and ``missing`` (unsupported claims). Detail with ``holistic``:
     ``information_present``, ``information_missing``, and ``reasoning``.
@@ -327,14 +328,14 @@ def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
     ),
 )
 def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = True) -> Result:
-    """Agreement of the answer with the ground truth: the answer's facts are correct and complete.
+    """Rate how correct and complete the answer's facts are, compared with the ground truth.
 
-    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If a judge call is needed but the input is
-    unknown, the score is skipped as ``missing:input``.
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If a judge call is needed but the
+    input is missing, the score is skipped as ``missing:input``.
 
     Parameters:
-        exact_shortcut: If true and the answer equals the ground truth, the value is 1 and no judge is called. Leading and trailing whitespace
-            is ignored.
+        exact_shortcut: If true and the answer equals the ground truth, the value is 1 and no judge is called. Leading and trailing
+            whitespace is ignored.
 
     Detail: ``facts_correct``, ``facts_incorrect``, ``facts_missing``, and ``reasoning``. If no judge was called, ``shortcut`` is
     ``exact``.
@@ -380,8 +381,8 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
     or does neither. Only contradicted claims increase the value. ``unsupported_rate`` is the share of claims that are neither
     supported nor contradicted.
 
-    Claims with an unknown verdict count as unsupported. If the judge returns fewer verdicts than claims, the score is an error. If
-    the answer contains no claims, the value is 0 (vacuous). If the answer is blank, the score is skipped as ``empty_output``.
+    Unrecognized verdicts count as unsupported. If the judge returns fewer verdicts than claims, the score is an error. If the answer
+    contains no claims, the value is 0 (vacuous). If the answer is blank, the score is skipped as ``empty_output``.
 
     Detail: numbers of claims (``supported``, ``contradicted``, ``unsupported``), ``contradicted_claims``, and ``unsupported_rate``.
     """
@@ -429,8 +430,9 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
 def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Share = 0.3) -> Result:
     """Rate how well the context supports the answer. The metric fails if any source, figure, or fact is invented.
 
-    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. Guesses that are presented as facts lower the
-    rating. If the judge lists invented elements, the metric fails regardless of the threshold, and the value is at most ``fabrication_cap``.
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. The rating is lower if the answer
+    presents guesses as facts. If the judge lists invented elements, the metric fails regardless of the threshold, and the value is
+    at most ``fabrication_cap``.
 
     Parameters:
         fabrication_cap: Highest value for an answer with invented elements.
@@ -479,8 +481,8 @@ def llm_factuality(
     | E | differs from the ground truth, but not in its facts | 1 |
 
     Parameters:
-        scores: Scores of the categories. Omitted categories keep their default score. For example, ``{"A": 0.5}`` gives an incomplete answer
-            the score 0.5.
+        scores: Scores of the categories. Omitted categories keep their default score. For example, ``{"A": 0.5}`` gives an
+            incomplete answer the score 0.5.
         threshold: Lowest passing value. By default, any value above 0 passes.
 
     Detail: ``category`` and ``reason``.

@@ -58,8 +58,8 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
 def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800) -> Result:
     """Brevity of the reasoning: 1 if minimal and targeted, 0 if far too long.
 
-    A single judge call returns the value. The judge reads the user's input, the start of the reasoning, and the lengths of the complete
-    reasoning and answer.
+    A single judge call returns the value. The judge reads the user's input, the start of the reasoning, and the lengths of the
+    complete reasoning and the answer.
 
     Parameters:
         max_chars: Maximum number of characters that the judge reads from the reasoning.

@@ -17,7 +17,7 @@ _PROMPTS = Prompts("structured_output")
 def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
     """Similarity in meaning between a field of the output's JSON and the ground truth, from 0 to 1.
 
-    A single judge call returns the value. If the output isn't a JSON object or lacks the field, the value is 0 and no judge is called.
+    One judge call returns the value. If the output isn't a JSON object or lacks the field, the value is 0 and no judge is called.
 
     Parameters:
         field: Name of a top-level field.

@@ -113,7 +113,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the file was opened and contains cuts. Otherwise, frames are evenly spaced.
+        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -130,7 +130,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the file was opened and contains cuts. Otherwise, frames are evenly spaced.
+        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -150,7 +150,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the file was opened and contains cuts. Otherwise, frames are evenly spaced.
+        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -166,7 +166,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the file was opened and contains cuts. Otherwise, frames are evenly spaced.
+        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -195,7 +195,7 @@ def llm_video_g_eval(
         criteria: One criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the file was opened and contains cuts. Otherwise, frames are evenly spaced.
+        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
 
     Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason`` and ``criteria``, a list of objects with
     the keys ``criterion``, ``steps``, ``score``, and ``reason``. If the video file was opened, ``measured`` is added.

@@ -21,8 +21,8 @@ _QUALITY = "It does what was asked, and is right, complete, clear and ready for 
 def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
     """Rate how well the workflow's final output meets the request and your criteria, from 0 to 1.
 
-    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the output is empty, the value is 0 and no
-    judge is called.
+    A single judge call returns a rating from 0 to 100. The value is this rating divided by 100. If the output is blank, the value
+    is 0 and no judge is called.
 
     Parameters:
         criteria: One criterion, or a list of criteria. By default, the output must do what was asked and be correct, complete,
