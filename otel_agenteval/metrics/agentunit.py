@@ -4,8 +4,8 @@
     register_metric("brevity", BrevityMetric)  # a class with evaluate(case, trace, outcome)
     MultiAgentMetricsCalculator(interactions, handoffs, conflicts, agent_roles).calculate_all()
 
-Interactions, hand-offs, conflicts, and roles can be AgentUnit objects, or mappings with the keys of AgentUnit or otel-agenteval. Unlike in
-AgentUnit, unknown values are None instead of 0, and centralization is at most 1.
+Interactions, hand-offs, conflicts, and roles can be AgentUnit objects, or mappings with the keys of AgentUnit or otel-agenteval.
+Unlike in AgentUnit, unknown values are None instead of 0, and centralization is at most 1.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def register_metric(name: str, metric_class: Any) -> None:
 
     - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the case's other columns
     - ``trace``: ``metadata`` with ``cost`` and ``usage`` (if known), and ``events``, each with ``type`` (``agent_prompt``,
-      ``tool_call``, ``agent_response``, ``error``), ``payload``, and ``timestamp`` (the turn's start or, for the last event, its end)
+      ``tool_call``, ``agent_response``, ``error``), ``payload``, and ``timestamp`` (the turn's start, or its end for the last event)
     - ``outcome``: ``success``, ``output``, ``tool_calls``, and ``error``
 
     Raises:

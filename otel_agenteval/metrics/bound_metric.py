@@ -574,7 +574,7 @@ def _checked_parameter(metric: Metric, name: str, value: Any, inner_metric: Inne
         path = ".".join(str(part) for part in (metric.name, name, *first["loc"]))
         rule = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1).partition(", unable to")[0]
         if first["type"] == "predicate_failed":
-            rule = f"must be an allowed value. `otel-agenteval explain {metric.name}` describes it"
+            rule = f"must be an allowed value. For the parameter's description, run `otel-agenteval explain {metric.name}`"
         duration = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
         if duration is not None:
             rule += f". Write {duration[1]} without a unit"

@@ -30,8 +30,7 @@ def headline(metric: Metric) -> str:
 
 
 def type_name(annotation: Any, s: str = "") -> str:
-    """Return a parameter's type in words, such as ``number 0..1 or null`` or ``list of strings``. If ``s`` is ``"s"``, return the
-    plural.
+    """Return a parameter's type in words, such as ``number 0..1 or null``. If ``s`` is ``"s"``, return the plural.
 
     If the metadata of ``Annotated`` contains a string, return this string.
     """

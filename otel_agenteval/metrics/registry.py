@@ -249,8 +249,8 @@ def metric(
     argument's type includes scores, the metric is a composite. A coroutine function gets the trait ``heavy``. The family is the
     module's name or its constant ``FAMILY``.
 
-    Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares this data in ``needs``,
-    ``uses``, or ``references``. Each score records the source of the metric's declared references.
+    Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares this data in
+    ``needs``, ``uses``, or ``references``. Each score records where the metric's declared references came from.
 
     Args:
         needs: Turn fields that must be known. If a field is missing, the score is ``skipped`` with the reason ``missing:<field>``.
@@ -513,7 +513,7 @@ def _import_metrics_called(name: str) -> None:
 
 
 def group_of(name: str, *, is_installed: bool = True) -> list[str]:
-    """Return a group's sorted metric names, without metrics whose extra is missing or, if not ``is_installed``, only such metrics.
+    """Return the sorted names of a group's metrics whose extra, if any, is installed. If not ``is_installed``, return the others.
 
     Raises:
         ConfigError: If the group is unknown.

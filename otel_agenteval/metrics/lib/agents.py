@@ -70,7 +70,7 @@ Roles = Annotated[dict[str, dict[str, Any]], _ParsedRoles]
 
 
 def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
-    """Return a turn with only the multi-agent data. ``roles``, if given, replaces ``agents``."""
+    """Return a turn with only multi-agent data, parsed once for several metrics. ``roles``, if given, replaces ``agents``."""
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents if roles is None else roles, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,

@@ -70,8 +70,8 @@ def lookup(document: Any, path: str) -> Any:
 def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> str | None:
     """Return the JSONPath of the first difference between two documents, or None if the documents are equal.
 
-    Keys are compared in the order of the expected document. With ``ignore_list_order``, lists are compared as multisets, and the result is the
-    path of a list instead of the path of an item. Without this option, the comparison isn't recursive, so documents can have any depth.
+    Keys are compared in the order of the expected document. With ``ignore_list_order``, a difference inside a list is reported with
+    the list's path. Without this option, the comparison isn't recursive, so documents can have any depth.
     """
     pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
     while pending:
@@ -158,10 +158,10 @@ def containers(text: str) -> list[tuple[int, int]]:
 
 
 def _end_of_container(text: str, start: int, inner: dict[int, int], broken: set[int]) -> int | None:
-    """Return the position after the container at ``start``, or None if it is incomplete.
+    """Return the position after the container at ``start``, or None if it is incomplete or invalid.
 
-    If the container is incomplete, the complete containers inside it are added to ``inner``. The incomplete containers, including
-    this container, are added to ``broken``. :func:`containers` doesn't read these containers again.
+    In this case, the complete containers inside it are added to ``inner``. The open containers, including this container, are added
+    to ``broken``. :func:`containers` doesn't read these containers again.
     """
     match = _TOKEN.match
     opened: list[int] = []
@@ -264,7 +264,7 @@ def xml_elements(text: str) -> list[str]:
 
 
 def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int:
-    """Add outermost elements after ``start`` to ``found``. Return the first error's position."""
+    """Add the positions of outermost elements after ``start`` to ``found``. Return the first error's position."""
     opened: list[int] = []
     only_start = False
     parser = expat.ParserCreate()

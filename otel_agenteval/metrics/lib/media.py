@@ -115,7 +115,7 @@ def _is_openable(reference: str) -> bool:
 def recordings_for_model(media: Iterable[Medium]) -> list[str]:
     """Return the recordings as data URIs or URLs, to send to a model.
 
-    If the model doesn't accept audio, recordings that otel-agenteval may open are omitted, because it transcribes them instead.
+    With ``media.transcriber.instead_of_sound``, recordings that may be opened are omitted, because they are transcribed instead.
 
     Raises:
         MetricError: If an opened recording is broken or isn't audio.

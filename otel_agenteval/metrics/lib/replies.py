@@ -156,7 +156,7 @@ def g_eval(
 ) -> Result:
     """Score each criterion from 0 to 10 and return the mean, divided by 10.
 
-    ``what`` is the name of the evaluated text in the prompt. If ``steps`` is None, a judge call writes steps for each criterion.
+    ``what`` describes the material, such as ``a video``. If ``steps`` is None, a judge call writes steps for each criterion.
     """
     given = None if steps is None else [step.strip() for step in steps if step.strip()]
     if given == []:

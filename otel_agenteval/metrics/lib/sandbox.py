@@ -5,7 +5,7 @@ The program can't use the network, your files, or your environment variables. Wi
 - ``bubblewrap`` runs CPython in separate namespaces. It requires Linux, ``bwrap`` 0.8 or newer, and ``prlimit``.
 - ``monty`` (package ``pydantic-monty``) interprets a subset of Python without any access to the operating system.
 
-Each process tests both sandboxes once, with programs that try to escape.
+otel-agenteval tests both sandboxes once per process, with programs that try to escape.
 """
 
 from __future__ import annotations
@@ -223,11 +223,11 @@ def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:
     except monty.MontyCrashedError as error:
         if error.timed_out:
             return ProgramResult(None, "", timed_out=True)
-        raise MetricError("sandbox_failed", "sandbox: the pydantic-monty worker ended unexpectedly") from None
+        raise MetricError("sandbox_failed", "sandbox: the pydantic-monty worker ended unexpectedly; try bubblewrap") from None
     except monty.MontyError as error:
         return _result_of_error(error, host)
     except (OSError, RuntimeError):
-        raise MetricError("sandbox_failed", "sandbox: pydantic-monty could not start a worker") from None
+        raise MetricError("sandbox_failed", "sandbox: pydantic-monty could not start a worker; try bubblewrap") from None
     return ProgramResult(0, "", timed_out=False)
 
 

@@ -160,7 +160,7 @@ def checked_query(query: Any, path: str = "query", depth: int = 0) -> dict[str, 
     """Validate a query, and return it without null conditions.
 
     Raises:
-        MetricError: If a condition is unknown or invalid, if ``or`` isn't the only condition, or if the query is nested too deeply.
+        MetricError: If a condition is unknown, invalid, or next to ``or`` at the same level, or if the query is nested too deeply.
     """
     if not isinstance(query, Mapping):
         raise _refuse(path, "must be an object of conditions")

@@ -259,7 +259,7 @@ def _syntax_trees(dialect_and_parser: tuple[Any, Any], text: str, chained: int, 
 
 
 def _is_statement(tree: Any, dialect: str) -> bool:
-    """Return True for a complete statement. The parser also accepts words and prose."""
+    """Return True for a complete statement. This check is necessary, because the parser accepts even words and prose."""
     kind = type(tree).__name__
     if kind == "Create" and tree.args.get("kind") in ("TABLE", "VIEW"):
         return any(tree.args.get(part) for part in ("expression", "properties", "clone")) or bool(tree.this.expressions)

@@ -32,7 +32,7 @@ STEPS = 100
 TOTAL_CHARS = 16_000
 """Maximum characters of all steps together, about 4,000 tokens."""
 _OWN_CHARS, _OWN = 80, 4
-"""Maximum characters per attribute, and maximum attributes, of a custom span (not a model, tool, retrieval, or agent span)."""
+"""Maximum characters per attribute, and attributes per custom span (not a model, tool, retrieval, or agent span)."""
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
 """Attribute namespaces of spans that aren't agent steps."""
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')
@@ -193,7 +193,7 @@ def _parameter(name: str, schema: Any, required: bool, depth: int) -> str:
 
 
 class _StepWriter:
-    """Writer of a turn's steps: remarks, retrievals, spans, and hand-offs, in this order."""
+    """Writer of a turn's steps, in this order: remarks without a tool call, retrievals, spans, other tool calls, and hand-offs."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -279,7 +279,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return the line for any other span, or [] for infrastructure and repetitions of other steps."""
+    """Return a list with the line for a custom span, or [] for infrastructure spans and repetitions of other steps."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):

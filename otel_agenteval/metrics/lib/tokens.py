@@ -43,7 +43,7 @@ _SIGN = lazy(
 _ENTITIES = {"&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">", "&apos;": "'"}
 _LINE_BREAK = re.compile(r"-\r?\n")
 _MS = re.compile(r"N[NP_-]*|[LMC](?:[LMCN]|-\r?\n)*|[SP_]|-(?!\r?\n)")
-"""Pattern for a word of the tokenizer ``ms``. The searched string contains one kind (see ``_Kinds``) per character of the text."""
+"""Pattern for a word of the tokenizer ``ms``, in a string that contains the kind (see ``_Kinds``) of each character."""
 
 
 @lazy

@@ -30,7 +30,8 @@ def failure_in(result: Any) -> str | None:
     """Return the key or the text that reports a failure in a tool's result, or None.
 
     Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}``, and ``{"ok": false,
-    "code": 404}``. If a result also contains data, only ``isError``, ``is_error``, and GraphQL's ``errors`` without data are failures.
+    "code": 404}``. If a result has a key that isn't in ``_ABOUT_FAILURES``, only ``isError``, ``is_error``, and ``errors`` (in a
+    GraphQL response without ``data``) report a failure.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -355,7 +356,7 @@ class Circle(NamedTuple):
 
 
 def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
-    """Return groups of over ``most`` equal calls that returned nothing new, largest first.
+    """Return groups of more than ``most`` equal calls that returned nothing new, largest first.
 
     Only calls to tools in ``names`` count. A group is ignored if the user's text (``asked``) requests this number of calls, for
     example "5 times". If the turn is ``finished``, repeated calls that wait for a temporary state are ignored too.

@@ -154,7 +154,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 
 class SeedView(NamedTuple):
-    """Changes to a metric used by its seed catalog name: additional ``detail`` keys, and a default for an unknown input."""
+    """Changes to a metric under its seed catalog name: additional ``detail`` keys, and a default for an unknown input."""
 
     seed: str
     details: Mapping[str, str]

@@ -57,7 +57,7 @@ def _seconds(value: Any) -> float:
         if found := _CLOCK.fullmatch(value.strip()):
             days, hours, minutes, seconds = (float(found[part] or 0) for part in "dhms")
             return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-        raise ValueError("must be a number of seconds, 00:00:30 or 500ms")
+        raise ValueError("must be a number of seconds, or a string such as 00:00:30 or 500ms")
     return _number(value)
 
 
@@ -122,7 +122,7 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
-    """Return a conversion of the value ``allowed`` to the parameters ``sets``. Other values raise ValueError with the advice ``how``."""
+    """Return a conversion of the value ``allowed`` to the parameters ``sets``. For other values, raise ValueError with ``how``."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if value != allowed or isinstance(value, bool) is not isinstance(allowed, bool):
@@ -198,7 +198,7 @@ def _sequence(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         if value.get("mode", "in_order") != "in_order":
             how = "For an exact sequence, use code_tool_correctness with exact_match"
-            raise ValueError(f"must be in_order, because other calls can occur in between. {how}")
+            raise ValueError(f"mode must be in_order, because the metric allows other calls in between. {how}")
         value = value.get("steps")
     if not isinstance(value, list) or not all(isinstance(step, str) for step in value):
         raise ValueError("must be a list of tool names")
@@ -225,7 +225,7 @@ def _sql(value: Any) -> Mapping[str, Any]:
     if any("::" in str(name) for key in ("allowedTables", "allowedColumns") for name in value.get(key) or ()):
         raise ValueError("must contain table and column names without a prefix such as select::null::")
     if (database := str(value.get("databaseType", "")).lower()) in ("db2", "flinksql", "noql"):
-        raise ValueError("must be a supported dialect. Omit databaseType for a generic one")
+        raise ValueError("databaseType must be a supported dialect. For generic SQL, omit databaseType")
     return {names[key]: _DIALECTS.get(database, database) if key == "databaseType" else item for key, item in value.items()}
 
 
@@ -247,7 +247,7 @@ def _one_text(value: Any) -> Mapping[str, Any]:
 
 def _any_mark(value: Any) -> Mapping[str, Any]:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-        raise ValueError("must be a number above 0 and at most 1. Valid thresholds have no effect on boolean metrics")
+        raise ValueError("must be a number above 0 and at most 1. Or omit the threshold, which boolean metrics ignore")
     return {}
 
 
