@@ -223,7 +223,7 @@ def test_error_of_a_missing_extra_begins_with_the_section(monkeypatch: pytest.Mo
     ("replies", "says", "code"),
     [
         ([{"reason": "yes", "score": 90}, {"reason": "no", "score": 5}], "✓ scripted replies, and scores a good case better than a bad one", 0),
-        ([401], "check judge.base_url, judge.model and judge.api_key\n", 1),
+        ([401], "check judge.base_url, judge.model, and judge.api_key\n", 1),
         ([429] * 9, "the server limits the rate. Wait and try again, or raise your limit at the provider\n", 1),
         ([{"reason": "no", "score": 5}] * 2, "→ use a more capable model\n", 1),
         (["I can't score this"] * 2, "judge.api_key, or use a more capable model\n", 1),

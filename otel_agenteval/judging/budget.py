@@ -101,11 +101,11 @@ class JudgeBudget:
             full = next((one for one in demands if not one.fits(self._book.used(one.counter, at))), demands[0])
             limit = next(f"{one.counter.unit}_per_{one.window}: {one.limit:g}" for one in about if one.counter == full.counter)
             reached = limit if share == 1.0 else f"{share * 100:g} % (judge.budget.soft) of {limit}"
-            counted = f'at least {roughly}. agenteval_judge_requests_total{{outcome="gated"}} counts these waits'
-            effect = f"Turns wait for this metric for {counted}"
+            counter = 'agenteval_judge_requests_total{outcome="gated"}'
+            effect = f"Its evaluations wait for at least {roughly}, and {counter} counts these waits"
             if wait > self._longest:
                 effect = "Its other evaluations get the error over_budget"
-            _log.warning("judge.budget: %s reached %s. %s. This warning is logged once", metric, reached, effect)
+            _log.warning("judge.budget: %s reached %s. %s. This warning is logged once per metric", metric, reached, effect)
         return Admission(wait, at, () if wait else demands, metric)
 
     def correct(self, admission: Admission, usd: float | None, calls: int) -> None:

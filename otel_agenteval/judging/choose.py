@@ -33,7 +33,7 @@ from .outcomes import NoScore
 from .sampling import EVERY_TURN, Chance, SamplingRule, position, rules_of
 
 _LONG = math.log1p(20_000)
-"""Logarithm of 20,000 characters. For answers of at least this length, the proxy for the length (:meth:`Chooser._proxies`) is 1."""
+"""Logarithm of 20,000 characters. An answer of this length or more has the length proxy 1 (:meth:`Chooser._proxies`)."""
 _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
 
@@ -225,7 +225,7 @@ class JudgedMetrics:
 
 @dataclass(frozen=True)
 class JudgedSample:
-    """Collector of judged turns for fleet estimates. Ignores conversations. Ignores metrics that only composites use."""
+    """Collector of judged turns for fleet estimates. Ignores conversations, and metrics that only composites use."""
 
     estimates: Estimates
     corrected: Corrected | None = None

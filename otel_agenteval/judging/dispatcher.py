@@ -361,8 +361,8 @@ class Dispatcher:
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until all jobs have ended, then return True. Calls to ``render`` let the worker export finished scores. Return False
-        at the monotonic time ``until``, or if judge threads aren't running. If ``patient`` is false, also return False as soon as
+        """Wait until all jobs have ended, then return True. Meanwhile, call ``render`` to export finished scores. Return False at
+        the monotonic time ``until``, or if judge threads aren't running. If ``patient`` is false, also return False as soon as
         all remaining jobs wait for a retry or for budget.
         """
         quiet = 0
@@ -378,7 +378,7 @@ class Dispatcher:
 
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
         """Stop claiming jobs. Jobs that are lost when this process ends count as dropped. If the queue is persistent, add the trace
-        keys of these jobs' turns to ``left_behind``. The next process reads these turns from the journal and judges the turns.
+        keys of these jobs' turns to ``left_behind``. The next process reads these turns from the journal and judges them.
         """
         if self._stopping:
             return
@@ -398,7 +398,7 @@ class Dispatcher:
             self.outcomes.drop(lost, "shutdown")
             if lost and not self.lasting:
                 _log.warning(
-                    "%d waiting evaluations dropped. To keep them, set judge.queue: {backend: sqlite, path: FILE}", len(lost)
+                    "%d waiting evaluations dropped. To avoid this, set judge.queue: {backend: sqlite, path: FILE}", len(lost)
                 )
             self.runner.close()
         except Exception as error:

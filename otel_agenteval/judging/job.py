@@ -196,7 +196,7 @@ class Payload:
 
 
 def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> str:
-    """Return a key that identifies a metric and its parameters in all processes. Set ``inner`` if only composites use it."""
+    """Return a process-independent key for a metric and its parameters. Set ``inner`` if only composites use the metric."""
     about = "conversation" if conversation else "turn"
     return f"{_INNER if inner else ''}{about} {metric.metric.name} {metric.signature_hash} {metric.metric.version}"
 

@@ -97,7 +97,7 @@ class Outcomes:
                 self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Record as dropped the metrics of jobs that won't run, and metrics that wait for the jobs. Composites count as skipped."""
+        """Count metrics of jobs that won't run, and metrics that wait for them, as dropped. Count composites as skipped."""
         outcome = NoScore.dropped(reason)
         for job in jobs:
             try:
@@ -120,7 +120,7 @@ class Outcomes:
 
 # --- composites of judged scores: their inner metrics, results, and inclusion probabilities
 #
-# A composite is computed when every inner metric has an outcome: a score, or a reason without one. All metrics of a turn use
+# A composite is computed when every inner metric has an outcome: a score, or a reason for no score. All metrics of a turn use
 # the same draw (see :mod:`.sampling`), so the turns judged at a low rate are a subset of those at a higher rate. Therefore, the
 # composite's probability is the lowest probability of its inner metrics.
 #

@@ -162,7 +162,7 @@ class _Draft:
                 self._judge(metric, self._chances[self._key(metric)])
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
-        """If the metric needs a judge, create a job, also for metrics that wait for the score. Otherwise, record an outcome."""
+        """If a judge call is needed, create a job, which includes metrics that wait for the score. Otherwise, record an outcome."""
         scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
         try:
             decided = decided_without_judge(metric, scored.turn) if can_ask else None

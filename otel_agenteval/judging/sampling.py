@@ -5,7 +5,7 @@ Therefore, turns judged at a low rate are a subset of turns judged at a higher r
 and the trace ID (or conversation ID). It is independent of head samplers, which use bits of the trace ID. A metric's chance::
 
     the ``always_if`` condition holds   1
-    ``min_per_hour: m``                 at least m / k for the agent's k-th turn, so the first m turns of an hour are always judged
+    ``min_per_hour: m``                 at least m / k for the agent's k-th turn of an hour, so the first m turns are always judged
     neither                             the rate of the first matching selector, or the metric's rate
     ``cascade`` after another metric    the other metric's chance if ``judge_if`` holds, otherwise the lower of both chances
 """
@@ -52,7 +52,7 @@ class Chance(NamedTuple):
 
     probability: float
     by: str
-    """``rule`` (``always_if``), ``quota`` (``min_per_hour``), ``rate``, or the name of the metric that ``cascade`` judges first."""
+    """``rule`` (``always_if``), ``quota`` (``min_per_hour``), ``rate``, or a cascade's first metric. Empty if no rule applies."""
 
 
 class Cascade(NamedTuple):
@@ -60,9 +60,7 @@ class Cascade(NamedTuple):
 
     after: str
     judge_if: Condition
-    """Condition on the first metric's score. If the condition holds, this metric is judged. Otherwise, this metric's own rate
-    applies.
-    """
+    """Condition on the first metric's score. If it holds, this metric is judged. Otherwise, this metric's own rate applies."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
         """Return the second metric's chance, based on the first metric's score. The result is at most the first metric's chance."""

@@ -152,7 +152,7 @@ class Session(Answers):
 
     @property
     def answered(self) -> bool | None:
-        """True if the server answered, even with a refusal. False if the server failed. None if a request wasn't sent."""
+        """True if the server answered, even with a refusal. False if the server failed. None if no request was sent."""
         if not any(account.attempts for account in self.accounts):
             return None
         return not is_transient(self.fault)
@@ -302,16 +302,16 @@ def warn_of_settings(section: str, server: str, error_type: str, message: str) -
 
 
 def advice_on(fault: str, section: str = "judge") -> str:
-    """Return advice on how to fix a judge's ``fault``, a text that starts with the error type."""
+    """Return advice on how to fix ``fault``: an error type, optionally with a message, or the fault that a judge probe found."""
     if fault.startswith("unpriced"):
-        return f"set {section}.prices, or limit calls"
+        return f"set {section}.prices, or limit calls instead of dollars"
     if fault.startswith("unreachable: "):
         refused = f"nothing listens at {section}.base_url. Start the server, or correct the address"
         return refused if "ConnectionRefusedError" in fault else f"check {section}.base_url and the server"
     if fault.startswith(("http_429", "rate_limited", "the judge ")):  # the server works
         slow = "the server limits the rate. Wait and try again, or raise your limit at the provider"
         return "use a more capable model" if fault.startswith("the ") else slow
-    advice = f"check {section}.base_url, {section}.model and {section}.api_key"
+    advice = f"check {section}.base_url, {section}.model, and {section}.api_key"
     return advice if fault.startswith(("http_", "insufficient_quota")) else f"{advice}, or use a more capable model"
 
 
@@ -367,7 +367,7 @@ class CommandBudget:
                         f"judge.budget: can't read spending: {type(session.broken).__name__}", "over_budget"
                     ) from None
                 if session.wait > LONGEST_WAIT:
-                    raise JudgeError(f"judge.budget: {metric} reached a limit", "over_budget") from None
+                    raise JudgeError(f"judge.budget: {metric} reached a limit. Raise it, or retry later", "over_budget") from None
                 self._sleep(session.wait)
 
 

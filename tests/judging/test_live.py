@@ -186,7 +186,7 @@ def test_after_all_attempts_the_score_is_an_error(models: ScriptedModels) -> Non
 @pytest.mark.parametrize(
     ("status", "judge", "found"),
     [
-        (401, {}, ["http_401", "check judge.base_url, judge.model and judge.api_key"]),
+        (401, {}, ["http_401", "check judge.base_url, judge.model, and judge.api_key"]),
         (404, {}, ["http_404", "path or model not found"]),
         (500, {"budget": {"usd_per_hour": 1}}, ["unpriced", "set judge.prices, or limit calls"]),
         (422, {}, None),

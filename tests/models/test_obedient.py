@@ -165,7 +165,7 @@ def test_every_prompt_has_a_case_in_which_an_attempt_is_read(metric: Metric) -> 
 
 
 def test_a_metric_without_a_case_is_refused() -> None:
-    with pytest.raises(oa.ConfigError, match="has no probe case"):
+    with pytest.raises(oa.ConfigError, match="can't be probed"):
         case_of("code_tool_success")
 
 
@@ -279,7 +279,7 @@ def test_the_metric_that_is_probed_can_be_named(probing: Any, server: Server) ->
     status, _, err = probing("--metric", "llm_nothing")
     assert (status, "llm_nothing" in err) == (2, True)
     status, _, err = probing("--metric", "code_latency")
-    assert (status, "has no probe case" in err) == (2, True)
+    assert (status, "can't be probed" in err) == (2, True)
 
 
 @pytest.mark.parametrize("command", [["probe"], ["bench"], ["drift", "anchors.json"]])

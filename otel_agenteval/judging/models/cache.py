@@ -1,6 +1,6 @@
 """Cache of judge replies in an SQLite file.
 
-The key is a hash of the judge call. The hash ignores random delimiters and the numbers in redaction markers such as ``[EMAIL_1]``.
+The key is a hash of the judge call. Calls that only number redaction markers such as ``[EMAIL_1]`` differently have the same key.
 Old replies are deleted, and the total size is limited. In an audit (:func:`bypassing_cache`), the new reply replaces the old reply.
 """
 

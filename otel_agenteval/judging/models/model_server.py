@@ -73,10 +73,10 @@ class RequestOptions:
     sleep: Callable[[float], None] = time.sleep
 
     @classmethod
-    def of(cls, taker: str, keywords: RequestKeywords) -> Self:
-        """Return options from ``keywords``. For an unknown keyword, raise a TypeError that names the function ``taker``."""
+    def of(cls, function: str, keywords: RequestKeywords) -> Self:
+        """Return options from ``keywords``. For an unknown keyword, raise a TypeError that names ``function``."""
         for name in keywords.keys() - {field.name for field in fields(cls)}:
-            raise TypeError(f"{taker}() got an unexpected keyword argument {name!r}")
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
         return cls(**keywords)
 
 
@@ -279,7 +279,7 @@ class RateLimits:
             self.leave(answered=answered)
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot, which :meth:`leave` returns. If no slot is free before ``until``, raise a JudgeError."""
+        """Wait for a slot, which :meth:`leave` frees. If no slot is free before ``until``, raise a JudgeError."""
         wait = self._reserve(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:

@@ -1,7 +1,8 @@
 """Groups of judges. A group can have separate judges for metrics or agents, a second opinion, or a panel.
 
 The group always returns one judge's score, with that judge's reasons. A panel returns the median of all scores. If ``combine`` is
-``majority``, a panel returns the median of the majority's scores. The detail ``judges`` lists each judge's result.
+``majority``, a panel returns the median of the majority's scores. After a second opinion or a successful panel, the
+detail ``judges`` lists each judge's result.
 """
 
 from __future__ import annotations

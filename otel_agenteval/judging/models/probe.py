@@ -64,7 +64,7 @@ _REASONS = ("reason", "reasoning", "explanation")
 
 
 def case_of(metric: str) -> ProbeCase:
-    """Return the good and bad turn for a metric. If the metric lacks a probe case, raise a :class:`ConfigError`."""
+    """Return the good and bad turn for a metric. If the metric can't be probed, raise a :class:`ConfigError`."""
     try:
         cases = Prompts(get_metric(metric).metric.family).content["cases"]
     except (FileNotFoundError, KeyError):
@@ -72,7 +72,7 @@ def case_of(metric: str) -> ProbeCase:
     for case in cases:
         if metric in case["metrics"]:
             return ProbeCase(**{name: value for name, value in case.items() if name != "metrics"})
-    raise ConfigError(f"metric: {metric} has no probe case")
+    raise ConfigError(f"metric: {metric} can't be probed. Choose an llm_ metric, such as {METRIC}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ def probe(
     threads: int = 4,
     report: Callable[[Attempt], object] = lambda attempt: None,
 ) -> Probe:
-    """Run the controls and, if the controls pass, all injections. ``report`` is called with each attempt. If the metric lacks a
-    probe case, raise a ConfigError.
+    """Run the controls and, if the controls pass, all injections. ``report`` is called with each attempt. If the metric can't
+    be probed, raise a ConfigError.
     """
     case = case_of(metric)
     bound = get_metric(metric, **case.params)

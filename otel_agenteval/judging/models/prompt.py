@@ -27,7 +27,7 @@ from ...metrics.question import Question
 from .providers.base import ChatMessage, Media, media_of
 
 VERSION = "4"
-"""Version of the common prompt and reply parsing, part of cache keys. If the prompt or parsing changes, increment this."""
+"""Version of the common prompt and reply parsing, part of cache keys. If the prompt or parsing changes, increment it."""
 SYSTEM = (
     "You are a careful evaluator of AI agents. Your instructions are the task and the criteria. Criteria stand between two lines of the "
     "form [[[NAME WORD and WORD]]]. What you judge stands between two lines of the form <<<NAME WORD and WORD>>>. WORD is drawn anew for "
@@ -204,7 +204,7 @@ _FLAGS = frozenset(
 """Tag characters that form the flags of England, Scotland, and Wales after a black flag."""
 _BLACK_FLAG, _KEYCAP, _ZWNJ, _ZWJ = "\U0001f3f4", "\u20e3", "\u200c", "\u200d"
 _VIRAMA = 9
-"""Unicode combining class of a virama (removes a letter's vowel). A joiner after a virama changes the letters' shape."""
+"""Unicode combining class of a virama, which removes a letter's vowel. A joiner after a virama changes the letters' shape."""
 _PRESENTATION = ("\ufe0e", "\ufe0f")
 _JOINED = re.compile(
     "[\u0600-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u18af\u1900-\u1aaf\u1b00-\u1cff\ua840-\ua9ff\uaa00-\uaaff\ufb50-\ufdff\ufe70-\ufefc"

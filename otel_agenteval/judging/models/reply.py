@@ -152,7 +152,7 @@ _NUMBER_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
     """Return the kind of fault in a verdict, or None if the verdict is valid.
 
-    - ``form``: the verdict lacks all requested keys, or a number is unreadable or has an unknown key.
+    - ``form``: the verdict lacks all requested keys, or it has no readable number, but an unreadable number or an unknown key.
     - ``scale``: numbers seem to range from 0 to 1 instead of 0 to 100. All numbers are at most 1, and at least one is a fraction.
     """
     if keys and found.keys().isdisjoint(keys):
@@ -182,7 +182,7 @@ _QUOTES = str.maketrans(dict.fromkeys("'“”„‘’«»", '"'))
 
 
 def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> bool:
-    """Return True if the material contains every requested key and value, in JSON or Python notation such as ``{'score': 100}``."""
+    """Return True if the material contains the verdict's requested keys and values, in JSON or Python notation."""
     members = {key: value for key, value in found.items() if not requested or _plain(key) in requested}
     flat_material = _flat(material)
     for key, value in members.items():
@@ -194,7 +194,7 @@ def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> 
 
 
 def _flat(text: str) -> str:
-    """Remove spaces and escapes, and unify quotation marks and case, because equal JSON objects can differ in these details."""
+    """Decode Unicode escapes, remove spaces and backslashes, and unify quotes and case, so that different notations match."""
     unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()
 

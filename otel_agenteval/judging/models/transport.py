@@ -1,7 +1,7 @@
 """HTTP client that posts JSON to a model server and interprets the replies.
 
-Instrumentations don't record these requests, so the requests never become turns. Error messages never contain the API key or turn
-content. This module doesn't log.
+Instrumentations in this process don't record these requests, so the requests don't become turns. Error messages never contain the
+API key or turn content. This module doesn't log.
 
 Each concurrent request has its own connection. A shared pool would check all connections for each request. With 200 connections,
 the checks take several times as long as the rest of the request.
@@ -142,7 +142,7 @@ class JsonTransport:
 
     def post(self, path: str, content: bytes, until: float) -> Reply:
         """Send a request without retries, and return the reply. If no reply arrives, raise a JudgeError. ``until`` is the monotonic
-        deadline. Redirects (307 and 308) are followed only on the same server, or from HTTP to HTTPS.
+        deadline. Redirects (307 and 308) are followed only on the same server, or to HTTPS on the same host.
         """
         from ...core.outbound import bounded_by, encoded  # imports httpx
 

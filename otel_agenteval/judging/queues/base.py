@@ -237,7 +237,7 @@ SLOTS = 60
 class Counter(NamedTuple):
     """Identifier of a spending total: account, unit, and sliding-window length."""
 
-    account: str
+    account: str  # a metric's name, or "" for all metrics together
     unit: str  # "usd" or "calls"
     window: float  # the window's length in seconds
 

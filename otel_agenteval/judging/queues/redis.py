@@ -10,7 +10,7 @@ stores the latest lease token of each job.
 Streams are never trimmed. A job is removed when it is acknowledged, when it fails, or when a job of higher priority needs the space.
 
 All keys of a shard have the same hash tag, so a cluster stores them together. All processes use the server's clock. While the
-server is unreachable, a limited number of jobs waits in this process, and connection attempts continue with pauses.
+server is unreachable, new jobs wait in this process, up to a size limit, and connection attempts continue with pauses.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RedisQueue(JobQueue):
     """Job queue on a Redis or Valkey server.
 
     The server must support the features of Redis 5. The first call connects. If the server is unreachable, :meth:`claim`,
-    :meth:`extend`, :meth:`retry_at`, and methods that only read raise :class:`~otel_agenteval.core.errors.Unusable`.
+    :meth:`extend`, :meth:`retry_at`, and read-only methods raise :class:`~otel_agenteval.core.errors.Unusable`.
 
     Args:
         url: server address. See :func:`.redis_server.connect`.

@@ -122,7 +122,7 @@ class Server:
 def connect(url: str) -> Any:
     """Return a ``redis-py`` client for a URL. Only cluster URLs connect immediately.
 
-    - ``redis://[user:password@]host[:port][/db]``: one server. ``rediss`` uses TLS. ``unix:///path/of/socket`` uses a Unix socket.
+    - ``redis://[user:password@]host[:port][/db]``: one server. ``rediss`` uses TLS. ``unix:///path/to/socket`` uses a Unix socket.
     - ``redis+sentinel://[user:password@]host:port,…/name``: the master with this name, found through Sentinel
     - ``redis+cluster://[user:password@]host:port,…``: a cluster, found through some of its nodes
 

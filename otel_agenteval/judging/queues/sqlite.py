@@ -224,7 +224,7 @@ class SqliteQueue(JobQueue):
 
 
 class SqliteSpendBook:
-    """Record of judge spending in an SQLite file. Methods raise ``sqlite3.Error`` or ``OSError``."""
+    """Record of judge spending in an SQLite file. If the file is unavailable, methods raise ``sqlite3.Error`` or ``OSError``."""
 
     def __init__(self, path: str) -> None:
         self._file = SqliteFile(path, SCHEMA)

@@ -134,7 +134,7 @@ def media_of(uri: str) -> Media | None:
 
 
 def unsupported_media(media: Media, provider: str) -> JudgeError:
-    what = f"{media.kind} by URL" if media.url else media.kind
+    what = f"{media.kind} URLs" if media.url else media.kind
     return JudgeError(
         f"{provider} doesn't accept {what if what.isprintable() and len(what) < 40 else 'media of this type'}",
         "unsupported_media",

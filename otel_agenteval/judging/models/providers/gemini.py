@@ -15,7 +15,7 @@ _FINISHES: dict[str, Finish] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.f
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """Return a header with the API key. In a URL, the key could appear in logs."""
+    """Return a header with the API key. The key isn't sent in the URL, because logs can contain URLs."""
     return {"x-goog-api-key": api_key} if api_key else {}
 
 
