@@ -31,7 +31,7 @@ from .responses import Refusal
 class Check(NamedTuple):
     name: str
     reason: str = ""
-    """Description of the problem, without turn content. Empty without a problem."""
+    """Description of the problem, without turn content. Empty if there is no problem."""
     required: bool = False
 
 
@@ -44,7 +44,7 @@ def health(head: Head, readiness: Readiness) -> Response | None:
     if head.path not in ("/healthz", "/readyz"):
         return None
     if head.method not in ("GET", "HEAD"):
-        return Response(405, b"GET only\n", headers=[("allow", "GET, HEAD")])
+        return Response(405, b"only GET is allowed here\n", headers=[("allow", "GET, HEAD")])
     why = readiness.unready() if head.path == "/readyz" else ""
     status = 503 if why else 200
     if head.path == "/healthz" or "verbose" not in parse_qs(head.query, keep_blank_values=True):

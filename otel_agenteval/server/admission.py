@@ -118,7 +118,7 @@ class Arriving:
 
     @property
     def is_full(self) -> bool:
-        """True if all requests are refused. Starts the 30 seconds, because refused requests don't reach :meth:`room`."""
+        """True if all requests are refused. Also starts the 30-second timer, because refused requests don't reach :meth:`room`."""
         with self._lock:
             if self._status.open_turns.fill() < _NEARLY_ALL:
                 return False
@@ -193,10 +193,7 @@ class _Format(NamedTuple):
 
     open: Callable[[], Any]
     decompress: Callable[[Any, bytes, int], bytes]
-    """Function that decompresses a part of a stream.
-
-    If the format supports a limit, the last argument limits the result's size.
-    """
+    """Function that decompresses a part of a stream. If the format supports a limit, the last argument limits the result's size."""
     feed: int
     errors: tuple[type[Exception], ...]
 

@@ -47,7 +47,7 @@ _log = logging.getLogger("otel_agenteval")
 _THREADS = 4
 _MAINTENANCE = 1.0
 _DELIVER_WITHIN = 4.0
-"""Maximum seconds to wait for outlets before journal segments are deleted. The wait can delay a shutdown."""
+"""Maximum seconds to wait for outlets. If delivery takes longer, no journal segment is deleted. The wait can delay a shutdown."""
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
@@ -342,7 +342,7 @@ class Service:
         records = engine.outlets.records()
         for name, account in records.items():
             if account.waiting:
-                _log.warning("outlet %s: scores that wait for the next start: %d", name, account.waiting)
+                _log.warning("outlet %s: scores kept until the next start: %d", name, account.waiting)
         left = any(account.failed or account.waiting for account in records.values())
         self._delivered = done and not kept and not left and not any(unused.get(reason) for reason in _LOSSES)
 
@@ -461,7 +461,7 @@ def as_sidecar(config: Config) -> Config:
 
 
 def state_folder() -> Path:
-    """Create and return ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. On failure, raise ConfigError."""
+    """Create and return the folder ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. Raises ConfigError."""
     folder = Path(os.environ.get("XDG_STATE_HOME", "").strip() or "~/.local/state", "otel-agenteval")
     try:
         make_private(folder := folder.expanduser())  # a RuntimeError if the user has no home

@@ -71,7 +71,7 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit a request's turns if the quota allows the turns, or if the tenant has no open turns. Otherwise, raise a Refusal."""
+        """Raise a Refusal if new turns would exceed the quota. If the tenant has no open turns, the request may exceed it."""
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
@@ -188,10 +188,7 @@ def is_cross_site(head: Head) -> bool:
 
 
 class Guard:
-    """Check of the headers ``Host``, ``Origin``, and ``Sec-Fetch-Site``.
-
-    ``hosts`` and ``origins`` are additional allowed values.
-    """
+    """Check of the headers ``Host``, ``Origin``, and ``Sec-Fetch-Site``. ``hosts`` and ``origins`` are extra allowed values."""
 
     def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
         self._serves_page = serves_page

@@ -22,7 +22,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Seconds before expiry when warnings begin. For short-lived certificates, a fifth of the lifetime instead."""
+"""Warnings start this many seconds before expiry or, if later, when a fifth of the certificate's lifetime remains."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
@@ -52,7 +52,7 @@ def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
         if valid.end <= now:
             _log.warning("%s: the certificate expired on %s, so TLS connections fail; renew it", place, until)
         elif valid.begin > now:
-            _log.warning("%s: the certificate isn't valid until %s, so TLS connections fail", place, _date(valid.begin))
+            _log.warning("%s: the certificate isn't valid until %s; check this machine's clock", place, _date(valid.begin))
         elif valid.end - now < min(_SOON, (valid.end - valid.begin) / 5):
             _log.warning("%s: the certificate expires on %s; renew it", place, until)
     return found

@@ -33,7 +33,7 @@ class Batch:
     invalid: int = 0
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside ``share``. Only the process with position 0 counts ``sampled_out`` and ``invalid``."""
+        """Drop traces outside ``share``. Only the process that owns position 0 counts ``sampled_out`` and ``invalid``."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]
@@ -56,7 +56,7 @@ class Feed:
         self._sampled_below = int(options.sample_rate * 2**64)
 
     def read(self, signal: Signal, body: bytes, is_json: bool, base: int = 0) -> Batch:
-        """Parse a decompressed request. A trace's key is the trace ID plus the tenant's ``base``. For other data, raise NotOtlp."""
+        """Parse a decompressed request. A trace's key is the trace ID plus the tenant's ``base``. On failure, raise NotOtlp."""
         return self._read_spans(body, is_json, base) if signal == "traces" else self._read_logs(body, is_json, base)
 
     def pass_on(self, batch: Batch, passed_over: Collection[int] = _NO_TRACES) -> None:

@@ -236,7 +236,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         return bytes(data[at:])
 
     def _read_preface(self, data: memoryview) -> int:
-        """Return the position after the HTTP/2 preface. To HTTP/1, respond with an error. For other data, raise ProtocolError."""
+        """Return the position after the HTTP/2 preface. Send an error to HTTP/1 clients. For other data, raise ProtocolError."""
         if _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
             if len(data) < len(_PREFACE):
                 return 0

@@ -23,7 +23,7 @@ from .admission import MemoryShare, too_large
 from .auth import Guard, Tenant
 from .http_server import Failure, Head, HttpExchange, Response
 from .receiver import ExportRequest, Receiver
-from .responses import FAULT, Accepted, Kind, Refusal, Refused, response_of
+from .responses import FAULT, Accepted, Refusal, Refused, response_of
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
@@ -117,9 +117,10 @@ class _Export:
             found = self._refused
         elif why == "too_large":
             found = too_large(self.max_body).answer
+        elif why == "too_slow":
+            found = Refusal("timeout", "the body didn't arrive within serve.body_timeout").answer
         else:
-            kind: Kind = "timeout" if why == "too_slow" else "bad_data"
-            found = Refusal(kind, "the body didn't arrive in time (serve.body_timeout), or isn't valid HTTP").answer
+            found = Refusal("bad_data", "the body isn't valid HTTP").answer
         return self._handler.refused(found, self._signal, self._json)
 
     def end(self, size: int) -> None:

@@ -39,7 +39,7 @@ class PoisonList:
         self._list = folder / _LIST
         self._strikes = Counter(self._list.read_text(encoding="utf-8").split("\n")[:-1] if self._list.exists() else ())
         for name in self.poisoned:
-            _log.warning("%s: skipped, because it crashed the process or exceeded its time limit before", name)
+            _log.warning("%s: skipped, because this trace or request crashed the process or exceeded its time limit", name)
         self._file, new = tempfile.mkstemp(dir=folder)
         fcntl.flock(self._file, fcntl.LOCK_EX)
         self._own = Path(new).rename(folder / f"{_IN_HAND}{Path(new).name}")  # other processes read it only from now on
@@ -116,7 +116,7 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append the names of traces or requests, one per line. If writing fails, log a warning. Then these strikes are lost."""
+    """Append the names of traces or requests, one per line. If writing fails, log a warning and drop the strikes."""
     if not names:
         return
     try:

@@ -261,7 +261,7 @@ class Receiver:
 
 
 class RefusalLog:
-    """Log of refusals, with the sender but no content. At most one refusal per kind and transport every 10 seconds."""
+    """Log of refusals, with the sender but no content. Logs at most one refusal per kind and transport every 10 seconds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -103,10 +103,7 @@ _UNWRITABLE = "the journal can't be written"
 
 
 class Journal:
-    """Segment files of one process. Raises ConfigError if the folder can't be used.
-
-    The journal is :attr:`full` at ``max_bytes``.
-    """
+    """Segment files of one process, :attr:`full` at ``max_bytes``. Raises ConfigError if the folder can't be used."""
 
     def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._folder = Path(folder)
@@ -143,7 +140,7 @@ class Journal:
 
     @property
     def age(self) -> float:
-        """Age of the oldest segment in seconds, or 0 without segments. The age of leftover segments counts from startup."""
+        """Age of the oldest segment in seconds, or 0 without segments. The age of leftover segments is counted from startup."""
         with self.lock:
             return max((self._now() - segment.since for segment in self._segments), default=0.0)
 

@@ -82,7 +82,7 @@ class Web:
             if head.path.startswith(f"{BASE}/"):
                 return self._api_exchange(head, reader)
             if head.method not in ("GET", "HEAD"):
-                raise Problem(405, "GET only", "GET")
+                raise Problem(405, "only GET is allowed here", "GET")
             found = self._older(head, reader) if head.path.startswith("/api/") else None
             return found if found is not None else _static(head)
         except Refusal as refusal:

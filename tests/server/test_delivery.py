@@ -162,6 +162,6 @@ def test_undelivered_scores_at_shutdown_are_logged(has_journal: bool, tmp_path: 
         assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
         evaluate(sidecar)
         until(lambda: any(check.name == "outlet otlp" and check.reason for check in sidecar.service.checks()), "it fails")
-    assert any("scores that wait for the next start: " in line for line in caplog.messages) == has_journal
+    assert any("scores kept until the next start: " in line for line in caplog.messages) == has_journal
     assert ("not all scores were delivered before shutdown: outlet otlp: " in caplog.text) != has_journal
     assert "increase" not in caplog.text
