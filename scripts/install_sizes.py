@@ -37,7 +37,7 @@ PURPOSES = {
     "serve": "zstd and faster gzip in the sidecar",
     "structured": "metrics that check JSON Schema, SQL and HTML, including the default metric `code_tool_schema_validity`",
     "sustainability": "energy and carbon metrics",
-    "text": "linear-time regular expressions, BLEU, ROUGE and edit distance",
+    "text": "linear-time regular expressions, and edit distance",
     "zstd": "compressed recordings (`.zst`)",
 }
 """Purpose of each extra for the table. ``all`` and ``dev`` are only for development."""
