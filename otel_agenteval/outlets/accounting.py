@@ -107,7 +107,7 @@ def outcome(score: Score) -> str:
 
 
 def answering_call(turn: Turn) -> LlmCall | None:
-    """Return the turn's last model call, which wrote the answer, or None if the turn has no model calls."""
+    """Return the turn's last model call, which usually wrote the answer, or None if the turn has no model calls."""
     return turn.llm_calls[-1] if turn.llm_calls else None
 
 

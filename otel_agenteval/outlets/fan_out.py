@@ -61,7 +61,7 @@ class FanOut:
     """Exporter that sends scored turns to each outlet, in the order of ``outlets``.
 
     Turns are first redacted and counted. If an outlet fails, the failure is counted and the other outlets continue. ``redact``
-    lists the kinds of data to redact. The function ``exported`` returns the turn content for log events.
+    lists the kinds of data to redact. The function ``exported`` returns the turn content to export.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Outlet that exports the metrics through the application's MeterProvider.
 
-Counters and gauges are observable instruments that read the accumulators, so their values always equal the Prometheus values.
-Histograms can't be observable. Each histogram value is recorded in the context of the root span to which its exemplar must refer.
+Counters and gauges are observable instruments that read the engine's telemetry, as the Prometheus outlet does. Histograms can't be
+observable. A turn's histogram values are recorded in the context of the turn's root span, so that exemplars refer to this span.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _groups: ByIdentity[TelemetryGroup] = ByIdentity()
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
 """Maximum number of label sets per instrument and provider. Needed because the SDK never removes unused label sets."""
-_NO_PROVIDER = "outlets.otlp_metrics: no SDK MeterProvider is configured, so no metrics are exported; configure one or set the option to false"
+_NO_PROVIDER = "outlets.otlp_metrics: no SDK MeterProvider is configured, so no metrics are exported; configure a MeterProvider, or set the option to false"
 
 
 class OtlpMetricsOutlet(Outlet):

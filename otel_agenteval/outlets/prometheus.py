@@ -203,7 +203,7 @@ class _Registration:
         return self.group.read(name, self.workers.others(name) if self.workers is not None else ())
 
     def is_shown_by_files(self) -> bool:
-        """Return True if ``registry`` reads multi-process files, which already contain the metrics."""
+        """Return True if the registry reads multi-process files, which already contain the metrics."""
         if shared_folder() is None:
             return False
         from prometheus_client.multiprocess import MultiProcessCollector

@@ -1,4 +1,4 @@
-"""Metrics sharing, with which each worker process of a server can export the counts of all workers.
+"""Sharing of metrics between a server's worker processes, so that each worker can export the counts of all workers.
 
 Each worker writes its counts to a file, at most once a second and at each flush. A scrape reads the other workers' files. One file
 contains the total counts of all ended workers, so that counters never decrease. Gauges of ended workers are dropped. A

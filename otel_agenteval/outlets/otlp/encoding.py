@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
-"""Maximum number of cached attribute sets, and maximum encoded bytes of the attributes after the value in a cached set."""
+"""Maximum number of cached attribute sets. Sets with over ``_LONGEST_CONSTANT`` encoded bytes after the value aren't cached."""
 _RESULT_ID = 32
 
 # Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and

@@ -111,7 +111,7 @@ class OtlpOutlet(Outlet):
         self._client: Client | None = None
         self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
         self._troubles: dict[str, str] = {}
-        """Mapping from a failing signal to the reason, until a request succeeds. Ignores permanent refusals of a request's body."""
+        """Mapping from a failing signal to the reason, until a request succeeds. Excludes rejections of a request's content."""
         self._metrics_due: float | None = None
         self._flushing = 0
         self._collecting = False

@@ -105,7 +105,7 @@ class SpoolFile:
             if db is not None:
                 break
         else:
-            raise OSError(f"{directory}: all {_SLOTS} spool files are in use by other processes")
+            raise OSError(f"{directory}: all {_SLOTS} spool files are in use by other processes; use another folder")
         self.db = db
         row = self.db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM batches").fetchone()
         self.bytes: int = row[0]
@@ -181,7 +181,7 @@ class SpoolFile:
 
 
 class Spool:
-    """Storage in the configured file, or in memory without a configured file or if the file fails."""
+    """Storage in the configured file. Without a file, or if the file fails, batches wait in memory."""
 
     def __init__(
         self, memory: int, open_file: Callable[[], SpoolFile] | None, failed: Callable[[str], None], found: Callable[[int], None]

@@ -43,7 +43,7 @@ _log = logging.getLogger("otel_agenteval")
 _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 _CHECKS_OF_SIZE = 8
-"""While ``max_bytes`` bytes are written, old rows are deleted this many times, in addition to the regular deletions."""
+"""Number of times that old rows are deleted per ``max_bytes`` written bytes, in addition to the regular deletions."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0

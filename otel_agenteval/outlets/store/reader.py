@@ -74,9 +74,7 @@ class Wanted:
     conversation_id: str | None = None
     revisions: bool = False
     failed: bool = False
-    """If True, read only turns with a score that failed or ended in an error. If ``metrics`` is set, only scores of ``metrics``
-    count.
-    """
+    """If True, read only turns with a score (of ``metrics``, if set) that failed or ended in an error."""
     mode: str | None = None
 
 
@@ -326,7 +324,7 @@ class StoreReader:
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
         """Return a metric's verdicts (all, or a random sample), each with the stored facts about its turn.
 
-        If enough turns match, a sample contains about ``most`` to ``2 * most`` failed turns, and passed turns in the same range.
+        If enough turns match, a sample contains about ``most`` to ``2 * most`` failed turns, and a similar number of passed turns.
         """
         where = self._conditions(replace(wanted, metrics=()), of_scores=True)
         of_turns = Where(self._sql)
@@ -340,7 +338,7 @@ class StoreReader:
         """Return all matching verdicts or a random sample of matching verdicts.
 
         ``where`` selects verdicts. ``of_turns`` contains only conditions for which the table ``turns`` has an index, and
-        ``of_scores`` contains conditions on ``scores.at``. A sample has up to ``2 * most`` failures and up to ``2 * most`` passes.
+        ``of_scores`` contains conditions on ``scores.at``. For the size of a sample, see :meth:`verdicts`.
         """
         of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
         turns = self._count("turns", of_turns, _MOST_TURNS) if str(of_turns) != EVERYTHING else _MOST_TURNS
@@ -405,7 +403,7 @@ class StoreReader:
         return [_verdict_of(row) for row in rows]
 
     def keeps_causes(self) -> bool:
-        """Return False if recent turns have neither stored facts nor a first fault. For an empty store, return True."""
+        """Return True if a recent turn has stored facts or a first fault, or if the store is empty."""
         recent = f"SELECT coalesce(facts, fault) AS cause FROM turns ORDER BY stored_at DESC LIMIT {_RECENT}"
         count, known = self._db.execute(f"SELECT count(*), count(cause) FROM ({recent}) AS recent").fetchone()
         return bool(known) or not count
@@ -565,7 +563,7 @@ def cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(row: sqlite3.Row) -> dict[str, Any]:
-    """Convert a database row to Python values. Decodes JSON and booleans."""
+    """Convert a database row to a dictionary, with JSON columns and booleans decoded."""
     found = dict(row)
     for name in _BOOLEANS:
         if found.get(name) is not None:

@@ -83,7 +83,7 @@ SCORE_COLUMNS: Mapping[str, str] = {
 VERDICT_COLUMNS: Mapping[str, str] = {"verdict": "INTEGER", "level": "INTEGER", "at": "REAL"}
 """Additional columns of a score's row, which :mod:`.writer` computes.
 
-``verdict`` is 1 (passed) or 0 (failed) for a verdict that counts (see :func:`verdict_is`). ``level`` is the turn's sampling level
+``verdict`` is 1 (passed), 0 (failed), or NULL if :func:`verdict_is` ignores the score. ``level`` is the turn's sampling level
 (see :func:`level_of`). ``at`` is the turn's start time or, if unknown, the score's time.
 """
 TOP_LEVEL = 16
@@ -123,7 +123,7 @@ HOURLY_COLUMNS: Mapping[str, str] = {
     "turns": "INTEGER", "scored": "INTEGER", "passed": "INTEGER", "failed": "INTEGER", "critical": "INTEGER", "errors": "INTEGER", "cost_usd": "REAL", "priced": "INTEGER", "estimated": "INTEGER", "tokens": "INTEGER",
     "duration_s": "REAL", "timed": "INTEGER", "wv": "REAL", "wp": "REAL", "least": "REAL", "most": "REAL", "w": "REAL", "wy": "REAL", "wy2": "REAL", "w2": "REAL", "w2y": "REAL", "w2y2": "REAL",
 }  # fmt: skip
-"""Columns of hourly sums. Each row sums turns with the same filter values.
+"""Columns of hourly sums. Each row covers turns of one hour with the same values in the filter columns, such as ``agent``.
 
 There is one row per metric, plus a row with an empty ``metric`` for the turns themselves. ``critical`` counts scores with a
 critical finding. ``priced`` counts turns or scores with a known cost, ``estimated`` with an estimated cost, and ``timed`` with a

@@ -4,8 +4,8 @@ Lists are read in blocks until a page is full or the request's time is over. The
 turns takes several requests, but requests never hang.
 
 :class:`Summer` writes sums to the tables ``daily``, ``hourly``, and, for recent hours, ``minutely``. The table ``stale_minutes``
-lists minutes whose turns aren't fully included in hourly sums. For hours with stale minutes, requests read up-to-date rows of
-``minutely`` (``summed`` equals ``marks``), and sum the turns of all other minutes.
+lists minutes whose turns aren't fully included in hourly sums. For hours with such minutes, a request reads the rows of
+``minutely`` that are up to date (``summed`` equals ``marks``), and sums up the turns of the remaining minutes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LATEST_HOUR = 1 << 40
 _LIST_COLUMNS = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not in ("content", "labels"))
 RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
 _DIRECTIONS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
-"""Mapping from order to SQL sort direction and operator, which compares a turn's time with the preceding turn's time."""
+"""Mapping from order to the SQL sort direction, and the operator that compares a turn's time with the preceding turn's time."""
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
@@ -91,7 +91,7 @@ class Filter:
     tenant: str | None = None
     conversation: str | None = None
     metric: str | None = None
-    """Metric name. The next four fields apply to this metric."""
+    """Metric name. If set, the next four fields apply only to this metric's scores."""
     outcome: Outcome | None = None
     """Outcome of ``metric`` or, if ``metric`` is unset, of any metric that isn't neutral."""
     severity: Severity | None = None
@@ -420,7 +420,7 @@ class Views(StoreReader):
         return sorted(found, key=lambda one: one[1])
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
-        """Return time, duration, cost, and failure of the latest turns. Filters by time and columns such as ``agent``."""
+        """Return the latest turns' time, duration, cost, and failure. The filter covers time and columns such as ``agent``."""
         metric = [] if wanted.metric is None else [wanted.metric]
         failed = f"{_FAILED[:-1]} AND metric = {self._sql.p})" if metric else "failed IS NOT NULL"
         where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
@@ -462,7 +462,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour before ``before`` that needs new sums, and its number of changes. If not found, return None."""
+        """Return the latest hour before ``before`` that needs new sums, and its number of changes. If none exists, return None."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -470,7 +470,7 @@ class Views(StoreReader):
         return (row["hour"], int(row["marks"])) if row is not None else None
 
     def unsummed_minutes(self, since: int) -> dict[int, int]:
-        """Return a mapping from each minute that needs new sums, since the hour ``since``, to its number of changes."""
+        """Return the minutes since the hour ``since`` that need new sums, each mapped to its number of changes."""
         rows = self._db.execute(
             f"SELECT minute, marks FROM stale_minutes WHERE minute >= {self._sql.p} AND summed <> marks ORDER BY minute",
             (since * MINUTE,),
@@ -543,7 +543,7 @@ class Summer:
         self._file = backend.open_writer(os.fspath(path))
         self._sql: Syntax = backend.SYNTAX
         self._marks: dict[int, int] = {}
-        """Mapping from each minute that needed new sums at the latest :meth:`sum_minutes` to its number of changes (``marks``)."""
+        """Minutes that needed new sums at the latest :meth:`sum_minutes`, each mapped to its number of changes (``marks``)."""
 
     def open(self) -> None:
         """Create the store file before the first turn. Can raise sqlite3.Error or OSError."""

@@ -1,6 +1,6 @@
 """Write access to the score store, which has one row per turn and one row per result ID.
 
-Rows above the limits for age and size are deleted. Writing is idempotent: writing a score again, for example by a retry or a
+Rows that exceed the limits for age and size are deleted. Writing is idempotent: writing a score again, for example by a retry or a
 replayed journal, changes nothing. Only user feedback can change, because later feedback replaces earlier feedback. A revision's
 scores don't overwrite scores of earlier revisions. :data:`.statements.CURRENT` selects the latest revision, even if revisions
 arrive out of order.
@@ -45,7 +45,7 @@ _SLICE = 100
 _SLICES = 50
 _FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
-"""Maximum plausible clock jump in seconds. After a larger jump, turns don't expire for the second number of seconds."""
+"""Maximum plausible clock jump, and the time for which turns don't expire after a larger jump, both in seconds."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
