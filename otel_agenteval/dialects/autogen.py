@@ -79,7 +79,7 @@ def _read_model_call(step: Step, text: str) -> None:
 
 
 def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
-    """Read a message whose type the application defines. The answer is in a separate trace that only has the sender's address."""
+    """Read a message whose type the application defines. The answer is in a separate trace with only the sender's address."""
     get = record.attributes.get
     step.thread = "core"
     if record.name.startswith("autogen ack"):

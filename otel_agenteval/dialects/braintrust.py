@@ -28,7 +28,7 @@ _TYPE = re.compile(r'"type": ?"(\w+)"')
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for a span's type. If missing, prompt tokens or (in Braintrust's scope) a model identify a model call."""
+    """Return the role for a span's type. If it is missing, prompt tokens or (in Braintrust's scope) a model identify a call."""
     about = attributes.get("braintrust.span_attributes")
     kind = _TYPE.search(about) if about.__class__ is str else None
     if kind is not None:

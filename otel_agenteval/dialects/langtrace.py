@@ -95,7 +95,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Add a role and empty content to a message if Langtrace omitted these. Return other values, such as generations, unchanged."""
+    """Add a role and empty content to a message if Langtrace omitted them. Return other values, such as generations, unchanged."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and "generations" not in value:
         return [{"role": "assistant", "content": None, **value}]

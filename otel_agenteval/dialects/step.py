@@ -66,7 +66,7 @@ class Step:
     texts_only: bool = False
     """True for a model call whose messages lack tool requests. Messages in other spans take precedence."""
     secondhand: bool = False
-    """True for a model call that has no span and is known only from a message. Ignored if any model call has a span."""
+    """True for a model call that has no span and is known only from a message. Such calls are ignored if any call has a span."""
     overwritten: bool = False
     """True for a span that covers all model calls in a run. Each call overwrote the preceding call's attributes."""
     counted: list[tuple[int | None, int | None]] | None = None

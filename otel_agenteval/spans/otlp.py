@@ -288,7 +288,7 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Split an OTLP/JSON request as :func:`.split.split_logs` does. Return ((record, size) pairs, number of invalid records)."""
+    """Split an OTLP/JSON request as :func:`.split.split_logs` does, but keep records without a trace ID. Return the same types."""
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
     wanted = [

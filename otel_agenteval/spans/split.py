@@ -60,9 +60,9 @@ _NO_TRACE = bytes(16)
 def split_spans(
     body: bytes, drop_scope: str = "", base: int = 0, vocabulary: Vocabulary | None = None
 ) -> tuple[dict[bytes, Part], int]:
-    """Return (a request's spans by trace ID, number of spans without valid IDs). Raises :class:`NotOtlp`.
+    """Return (a request's spans by trace ID, number of spans without valid IDs). Raises :class:`NotOtlp` for invalid requests.
 
-    Spans with the scope ``drop_scope`` are omitted. ``base`` is added to trace IDs (:mod:`otel_agenteval.core.tenancy`).
+    Spans with the scope ``drop_scope`` are omitted. ``base`` is added to trace IDs (see :mod:`~otel_agenteval.core.tenancy`).
     ``vocabulary`` identifies GenAI spans. In other spans, attributes that are lists or objects are parsed on first use.
     """
     parts: dict[bytes, Part] = {}
@@ -117,7 +117,7 @@ def count_records(body: bytes, most: int) -> int:
     """Count a request's resources, scopes, spans, log records, and other fields. Stop when the count exceeds ``most``.
 
     This function doesn't parse the request, because an empty span of two bytes takes a hundred bytes when parsed. Raises
-    :class:`NotOtlp`.
+    :class:`NotOtlp` for invalid requests.
     """
     found = 0
     below = [(0, len(body), 0)]

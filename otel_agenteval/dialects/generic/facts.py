@@ -87,7 +87,7 @@ class Facts:
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role that a span kind indicates if it is more certain than the current role. Any role replaces ``CHAIN``."""
+        """Set the role that a span kind indicates if it's more certain than the current role. Any other role replaces ``CHAIN``."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)

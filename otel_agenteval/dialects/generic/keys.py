@@ -37,7 +37,7 @@ as ``chatcmpl-9aXk``. The other levels depend on the attribute's name: for examp
 ``LIKELY``, ``tool.name`` is ``SURE``, and ``response.model`` is ``EXACT``.
 """
 STEP, LEVELS_PER_STEP = 1, 20
-"""Difference between two confidence levels, and how many nesting levels lower the confidence by this difference."""
+"""Difference between two confidence levels, and number of nesting levels that lower the confidence by this difference."""
 NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
 """Conditions for a system prompt. A text in ``instructions`` must be long, but a text in ``system_prompt`` can be short."""
 _SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a system prompt: "default"

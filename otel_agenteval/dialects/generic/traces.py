@@ -57,7 +57,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove inferred roles from event spans (``agent.update-3``). Spans for a model or tool call's start and end get a role."""
+    """Remove inferred roles from event spans (``agent.update-3``), except for the start and end of model calls and tool calls."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
