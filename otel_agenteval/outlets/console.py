@@ -6,6 +6,7 @@ because standard output belongs to the application.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +20,8 @@ from .turn_text import colors_wanted, columns, render_scores, render_turn, short
 if TYPE_CHECKING:
     from ..statistics.changes import Change
 
+_log = logging.getLogger("otel_agenteval")
+
 
 class ConsoleOutlet(Outlet):
     name = "console"
@@ -27,8 +30,10 @@ class ConsoleOutlet(Outlet):
 
     def __init__(self, shown: Literal["all", "failed"]) -> None:
         self._failed_only = shown == "failed"
+        self._is_unused = True
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
+        self._is_unused = False
         wanted = [
             scored
             for scored in batch
@@ -49,6 +54,14 @@ class ConsoleOutlet(Outlet):
         if stream is not None and (change.verdict == "worse" or not self._failed_only):
             stream.write(f"{escaped(change.title)}\n")
             stream.flush()
+
+    def close(self) -> None:
+        if self._is_unused:
+            _log.warning("no turns were scored; if your agent answered requests, run `otel-agenteval doctor`")
+        self._is_unused = False
+
+    def after_fork_in_child(self) -> None:
+        self._is_unused = False
 
 
 def _rendered(scored: ScoredTurn, width: int, color: bool) -> str:

@@ -44,6 +44,17 @@ def test_each_turn_is_shown_with_what_was_said_and_its_scores(capsys: pytest.Cap
     assert "\033[" not in shown
 
 
+def test_a_program_without_turns_gets_a_hint_at_exit(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    _shown(capsys, "failed", "Paris")
+    assert "doctor" not in caplog.text
+    _shown(capsys, "failed")
+    assert [record.getMessage() for record in caplog.records if "doctor" in record.getMessage()] == [
+        "no turns were scored; if your agent answered requests, run `otel-agenteval doctor`"
+    ]
+
+
 def test_failed_shows_failed_turns_only(capsys: pytest.CaptureFixture[str]) -> None:
     shown = _shown(capsys, "failed", "Paris", "Rome")
     assert shown.count("── guide") == 1
