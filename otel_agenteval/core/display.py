@@ -1,4 +1,4 @@
-"""Escaping of text for notebooks and terminals, which hide some characters and execute other characters as commands."""
+"""Escaping of text for notebooks and terminals. A terminal hides some characters, and interprets others as commands."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class JudgeError(AgentEvalError):
         super().__init__(message)
         self.error_type = error_type
         self.retry_after = retry_after
-        """Seconds to wait before the next request, as requested by the server's response, or 0."""
+        """Seconds to wait before the next request, according to the server's response, or 0."""
 
 
 class NotAnswered(JudgeError):

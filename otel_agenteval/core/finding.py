@@ -76,7 +76,7 @@ def value_at(turn: Any, path: str) -> Any:
 
 
 def place_of(turn: Any, path: str) -> str:
-    """Return a readable path: ``tool_calls[1].result`` becomes ``search result (call 2)``, or ``search result`` for one call."""
+    """Return a readable path: ``tool_calls[1].result`` → ``search result (call 2)``. Omit the number of a turn's only call."""
     call, _, rest = path.partition(".")
     name = value_at(turn, f"{call}.name") if call.startswith("tool_calls[") else None
     if not isinstance(name, str):

@@ -493,7 +493,7 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
-    """Combine estimates, weighted by effective sample size. The squares of the intervals' half-widths are added."""
+    """Combine estimates, weighted by effective sample size. The squares of the weighted half-widths are added."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
     """Pairs by label set, one per member: effective sample size, and mean (for an interval's end: its distance from the mean)."""
     for member in members:

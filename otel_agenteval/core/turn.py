@@ -275,7 +275,7 @@ class Turn:
     The module's docstring explains which empty values are unknown.
 
     Args:
-        known: mapping from field name to value. Objects, such as tool calls, can also be dictionaries, as in :meth:`from_dict`.
+        known: field values, as keyword arguments. Objects, such as tool calls, can also be dictionaries, as in :meth:`from_dict`.
 
     Raises:
         ConfigError: If a name isn't a field, or a dictionary has an unknown key or an invalid value.
