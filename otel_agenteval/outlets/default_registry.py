@@ -1,7 +1,7 @@
 """Prometheus outlet for the default registry, with a delayed import of ``prometheus_client``.
 
 This import is slow. Unless the application has already imported ``prometheus_client``, the warm-up imports it. Without a warm-up,
-the first score imports it.
+the start of a sidecar or the first score imports it.
 """
 
 from __future__ import annotations

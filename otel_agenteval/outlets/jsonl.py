@@ -1,6 +1,6 @@
 """Outlet that writes scores to a JSON Lines file, one line per score.
 
-Explanations and details can quote the redacted turn. Other turn content isn't written. Only the file's owner can read the file.
+Explanations and details can quote the redacted turn. Other turn content isn't written. Only the owner can read a new file.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores that ``mode`` selects, never skipped scores. ``auto`` omits scores that are events on an exported span."""
+    """Return the scores that ``mode`` selects, except skipped scores. ``auto`` omits scores that are events on an exported span."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":
@@ -176,7 +176,7 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
 
 
 class LogEventOutlet(Outlet):
-    """Outlet that sends each score that isn't skipped as a log event to a :func:`usable` LoggerProvider."""
+    """Outlet that sends the scores that ``mode`` selects as log events to a :func:`usable` LoggerProvider."""
 
     name = "log_events"
     flushed_at_exit = False

@@ -1,7 +1,7 @@
 """Outlet that writes turns' spans to a file, for replay.
 
-The file has the format of the Collector's file exporter. ``privacy.redact`` applies to the spans. Only the file's owner can read
-the file. If spans arrive late, the outlet writes all spans of the turn again. Readers must ignore repeated spans.
+The file has the format of the Collector's file exporter. ``privacy.redact`` applies to the spans. Only the owner can read a new
+file. If spans arrive late, the outlet writes all spans of the turn again. Readers must ignore repeated spans.
 """
 
 from __future__ import annotations

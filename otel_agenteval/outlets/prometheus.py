@@ -152,7 +152,7 @@ class PrometheusOutlet(Outlet):
 
 
 _CLAIMED_WITHIN = 5.0
-"""Maximum seconds to wait until a process of this program claims a busy port. After that, another program is using the port."""
+"""Maximum seconds to wait until a process of this program claims a busy port. After that, another program must be using it."""
 
 
 def _is_in_use(error: Exception) -> bool:

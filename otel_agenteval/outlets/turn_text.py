@@ -257,7 +257,7 @@ def reason_of(score: Score, *, facts: bool = True) -> str:
 
 
 def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """Yield the findings in ``detail`` or, without findings, its other texts with their keys. Omit texts in ``shown``."""
+    """Yield the findings in ``detail`` or, without findings, the other texts with their keys. Omit texts that are in ``shown``."""
     findings = [describe(one) for one in findings_in(detail) if str(one.get("text") or one["type"]) not in shown]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")

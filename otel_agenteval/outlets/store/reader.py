@@ -209,8 +209,8 @@ class StoreReader:
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
         """Return the failure modes of turns that match ``wanted``, most frequent first.
 
-        By default, the modes' counts are compared between the two halves of the time range. If ``by`` is a key of
-        :data:`GROUPED_BY` or the name of a stored attribute, the counts are compared between groups of turns with different values.
+        By default, each mode has a count for each half of the time range. If ``by`` is a key of :data:`GROUPED_BY` or the name of a
+        stored attribute, each mode instead has a count for each group of turns with the same value.
         """
         failed = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
         every = self._conditions(wanted, of_scores=False)

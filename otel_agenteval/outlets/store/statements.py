@@ -110,7 +110,7 @@ OUTCOME_COLUMNS: Mapping[str, str] = {
 QUESTION_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT NOT NULL", "place": "INTEGER NOT NULL", "turn_id": "TEXT NOT NULL", "stage": "TEXT", "model": "TEXT", "question": "TEXT", "reply": "TEXT",
 }  # fmt: skip
-"""Columns of a judge call's row. Judge calls are stored only with content. ``place`` is the position among the result's calls."""
+"""Columns of a judge call's row. Judge calls are stored only with content. ``place`` is the call's position within the result."""
 
 TOPIC_COLUMNS: Mapping[str, str] = {
     "mode": "TEXT NOT NULL", "id": "TEXT NOT NULL", "model": "TEXT NOT NULL", "center": "TEXT NOT NULL", "stability": "REAL NOT NULL", "name": "TEXT NOT NULL",
@@ -223,7 +223,7 @@ def is_vacuous(sql: Syntax) -> str:
 
 
 def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
-    """Return an SQL condition for passing or failing verdicts. As in reports, vacuous and neutral scores don't count."""
+    """Return an SQL condition for passing or failing verdicts. As in reports, vacuous and neutral scores are ignored."""
     return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
 
 

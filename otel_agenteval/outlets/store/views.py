@@ -357,11 +357,11 @@ class Views(StoreReader):
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
-        """Return sums by group, metric, and interval of ``step`` seconds. Filters by time, metric, and columns like ``agent``.
+        """Return sums by group, metric, and interval of ``step`` seconds.
 
-        Without ``by``, all turns form one group. With ``by``, each value in ``groups`` (default: the most frequent values) is a
-        group, and the group :data:`OTHERS` contains the rest. Unless ``step`` is less than an hour, the filter's times are rounded
-        to full hours.
+        Of the filter, only the time, metric, and columns such as ``agent`` apply. Without ``by``, all turns form one group. With
+        ``by``, each value in ``groups`` (default: the most frequent values) is a group, and the group :data:`OTHERS` contains the
+        rest. Unless ``step`` is less than an hour, the filter's times are rounded to full hours.
         """
         if step is not None and step < HOUR:
             times = " AND ".join([

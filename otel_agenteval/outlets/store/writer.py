@@ -63,7 +63,7 @@ class Rows(NamedTuple):
 
     turns: Sequence[Mapping[str, Any]] = ()
     scores: Sequence[Mapping[str, Any]] = ()
-    """Scores with the keys of :data:`SCORE_COLUMNS`. Stored rows with the same result ID aren't changed."""
+    """Scores with the keys of :data:`SCORE_COLUMNS`. Stored rows with the same result ID change only for user feedback."""
     outcomes: Sequence[tuple[str, str, str]] = ()
     """Outcomes of metrics without a score, as tuples (turn ID, metric, outcome). Later outcomes replace earlier outcomes."""
     absorbed: Sequence[tuple[str, str]] = ()
