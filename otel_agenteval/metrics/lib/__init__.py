@@ -1,4 +1,1 @@
-"""Helpers that several metric families share.
-
-The helpers parse JSON, code, SQL, and XML, and read a turn's agents, steps, tool calls, and media.
-"""
+"""Shared helpers for metrics. They parse JSON, code, SQL, and XML, and read a turn's agents, steps, tool calls, and media."""

@@ -88,7 +88,7 @@ class Forest:
         return total, matched
 
     def descendants(self, matching: Answers, stops: Answers) -> Counts:
-        """Count each span's descendants and matching descendants. Omit spans marked in ``stops``, and their descendants."""
+        """Count each span's descendants and matching descendants. Spans above a span in ``stops`` don't count this span and its branch."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in reversed(self.order):
             parent = self.parents[index]

@@ -1,9 +1,9 @@
 """The ``llm_`` metrics judge a turn's audio recordings, based on the sound or on transcripts.
 
-otel-agenteval can open a recording if the turn contains the file, or if the ``media`` configuration allows opening it. Then the
-judge receives the sound (providers ``openai`` and ``gemini``) or, with ``media.transcriber.instead_of_sound``, only a transcript.
-Otherwise, the judge receives the HTTP address (provider ``gemini``) or, if there is only an ID, this ID as text. If the judge's
-provider doesn't accept the sound or address, the score is an error.
+If the turn contains a recording's file, or the ``media`` configuration allows opening it, the judge receives the sound (providers
+``openai`` and ``gemini``) or, with ``media.transcriber.instead_of_sound``, only a transcript. Otherwise, the judge receives the
+HTTP address (provider ``gemini``) or, if there is only an ID, this ID as text. If the judge's provider doesn't accept the sound or
+address, the score is an error.
 
 The judge also reads the turn's reference ``transcript`` or, if unset, transcripts from the attachments or ``media.transcriber``. If
 the turn has no recording and no transcript, the score is skipped as ``missing:audio``.
