@@ -34,7 +34,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""A process extends a job's lease for at most this many lease durations or two judge call deadlines, whichever is longer."""
+"""A process extends a job's lease for this many lease durations or, if longer, twice the judge's or embedder's deadline."""
 
 _log = logging.getLogger("otel_agenteval")
 

@@ -85,7 +85,7 @@ class Gathering:
     """Composites that wait for their inner metrics' scores on one turn.
 
     Inner metrics are judged one after the other, and each job contains the earlier outcomes. Therefore, the process that runs the
-    last job can compute the composites, and a crash loses nothing.
+    last job can compute the composites. With a persistent queue, a crash loses nothing.
     """
 
     composites: Sequence[Waiting]

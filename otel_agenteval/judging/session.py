@@ -1,7 +1,7 @@
 """Sessions that connect metrics with models, enforce the budget, and record judge calls.
 
-In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). In CLI commands, a call waits up to about a
-minute. If the budget requires a longer wait, the score is an error (:class:`CommandBudget`).
+In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). In CLI commands and functions such as
+``evaluate``, a call waits up to about a minute. If a longer wait is required, the score is an error (:class:`CommandBudget`).
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class Exhausted(Answers):
     """Judge that rejects all calls, because the job's attempts are exhausted. Also used as an embedder."""
 
     def answer(self, *_: object) -> Any:
-        raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
+        raise JudgeError("no attempt had a result (judge.attempts)", "attempts_exhausted")
 
     embed = answer
 
@@ -322,7 +322,7 @@ LONGEST_WAIT = 61.0
 
 
 class CommandBudget:
-    """Budget for a CLI command's model calls. The configured queue file or server, if any, stores the spending."""
+    """Budget for model calls of CLI commands and of functions such as ``evaluate``. A configured queue file or server stores it."""
 
     def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
         options = config.judge

@@ -225,7 +225,7 @@ def test_the_warning_names_the_limit_that_is_reached(
     bounded = budget(MemorySpendBook(), clock, soft, **limits)
     for _ in range(10):
         bounded.correct(bounded.admit(METRIC), 0.1, 1)
-    assert f"judge.budget: {METRIC} reached {reached}Turns wait" in caplog.text
+    assert f"judge.budget: {METRIC} reached {reached}Its evaluations wait" in caplog.text
 
 
 # --- live

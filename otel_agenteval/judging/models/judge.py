@@ -54,8 +54,8 @@ class Judge(JudgeModel):
         base_url: URL including the API version, such as ``http://127.0.0.1:11434/v1``, without credentials or query.
         model: name of the model on the server. If ``provider`` isn't set, a prefix ``anthropic/``, ``gemini/``, ``bedrock/``,
             ``responses/``, or ``openai/`` sets the provider.
-        api_key: API key, sent in the provider's header. Without a key, requests to Bedrock are signed with AWS credentials from
-            the environment (extra ``[bedrock]``).
+        api_key: API key, sent in the provider's header. Without a key, requests to Bedrock are signed with AWS credentials that
+            botocore finds (extra ``[bedrock]``).
         provider: ``openai`` (default), ``responses``, ``anthropic``, ``gemini``, or ``bedrock``. ``openai`` uses chat completions,
             which vLLM, Ollama, LiteLLM, and many other servers support. If ``provider`` is set, the model name is sent unchanged.
         endpoint: ``chat`` (default) or ``moderations``. With ``moderations``, the metric ``llm_moderation`` uses the server's

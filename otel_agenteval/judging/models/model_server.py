@@ -250,8 +250,8 @@ def tokens_in(texts: Sequence[str]) -> int:
 class RateLimits:
     """Limits on concurrent requests, and on requests and tokens per minute. Thread-safe.
 
-    Many local model servers process one request at a time. Therefore, each timeout halves the number of concurrent requests, and
-    each reply increases the number again, up to the configured maximum.
+    Many local model servers process one request at a time. Therefore, a timeout halves the number of concurrent requests, and each
+    reply increases the number again, up to the configured maximum.
     """
 
     def __init__(self, options: RequestOptions) -> None:

@@ -83,7 +83,7 @@ def prompt_of(question: Question, max_tokens: int | None = None, piece: int | No
         by_criteria = sum(map(tokens_of, trusted.values()))
         room = max_tokens - tokens_of(question.task) - tokens_of(question.reply) - by_criteria
         if by_criteria and room < _SHORTEST_CUT:
-            raise JudgeError("the criteria are too long for judge.max_input_tokens", "input_too_long")
+            raise JudgeError("the criteria are too long. Shorten them, or raise judge.max_input_tokens", "input_too_long")
         fits = sum(map(tokens_of, texts.values())) <= room
         if not fits and piece is None:
             texts, truncated = _shortened(texts, room), True

@@ -4,7 +4,7 @@ Instrumentations in this process don't record these requests, so the requests do
 API key or turn content. This module doesn't log.
 
 Each concurrent request has its own connection. A shared pool would check all connections for each request. With 200 connections,
-the checks take several times as long as the rest of the request.
+these checks would take several times as long as the rest of the request.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _HINTS = {
 """Mapping from a rejection's reason to words in the error reply that indicate this reason."""
 _SETTING_HINTS = frozenset(("format", "temperature", "parameter", "system", "stream"))
 _MAX_REASON = 2_000
-"""Maximum length of an error reply that is searched for setting names. A longer reply probably quotes the request."""
+"""Below this size in bytes, a 500 reply that names the reply format is final. A longer reply probably quotes the request."""
 _RESET_HEADER = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
 """Pattern for names of headers that contain a rate limit's reset time. One of the groups contains the limit's name."""
 _TIME_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
@@ -278,7 +278,7 @@ def _redirect_target(reply: Reply, url: str) -> str | None:
 
 
 def _read(response: Any, largest: int) -> Reply:
-    """Return a reply. If a 2xx body exceeds ``largest`` bytes, raise ReplyTooLarge. Truncate error bodies."""
+    """Read a response and its body. If a 2xx body exceeds ``largest`` bytes, raise ReplyTooLarge. Truncate error bodies."""
     status = response.status
     if status < 200:
         raise BrokenAnswer("the server switched to another protocol")
@@ -308,7 +308,7 @@ def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def object_in(reply: Reply, request: bytes, clock: Clock) -> dict[str, Any]:
-    """Return the JSON object in a reply. For a rejection, raise :class:`NotAnswered` with the reason."""
+    """Return the JSON object in a reply. For a rejection or an invalid reply, raise :class:`NotAnswered`."""
     status, headers, body = reply
     if not 200 <= status < 300:
         raise _rejection(reply, status, request, clock)

@@ -65,7 +65,7 @@ class RedisQueue(JobQueue):
         url: server address. See :func:`.redis_server.connect`.
         max_bytes: maximum total bytes of jobs on the server, divided equally among the shards.
         clock: replaces the server's clock in tests.
-        shards: number of shards, equal for all processes. A job's ID determines its shard.
+        shards: number of shards, the same for all processes. A job's ID determines its shard.
         name: prefix of all keys.
         held_bytes: see :class:`.base.JobQueue`.
     """

@@ -1,4 +1,4 @@
-"""Connection to a Redis or Valkey server. The connection opens on first use and pauses after failures.
+"""Connection to a Redis or Valkey server, opened on first use. After a failure, calls are rejected for up to ten seconds.
 
 The URL can name a single server, a Sentinel, or a cluster.
 """
@@ -49,7 +49,7 @@ class Script:
 
 
 class Server:
-    """Client that connects on first use and pauses after a failed call. ``opened`` is called with each new client."""
+    """Client that connects on first use. After a failure, it rejects calls for a while. ``opened`` receives each new client."""
 
     def __init__(self, url: str, opened: Callable[[Any], None] = lambda client: None) -> None:
         self._url = normal(url)

@@ -17,7 +17,7 @@ Form = Literal["schema", "json", "plain"]
 Finish = Literal["stop", "length", "refusal"]
 FORMS: tuple[Form, ...] = ("schema", "json", "plain")
 MAX_TOKENS = 4096
-"""Maximum output tokens, for servers that require a limit."""
+"""Maximum output tokens in requests to Anthropic and Bedrock. Requests to other providers contain no limit."""
 MORE_TOKENS = 16_384
 """Maximum output tokens of a repair request after a truncated reply. Some models write thoughts that exceed ``MAX_TOKENS``."""
 
@@ -62,7 +62,7 @@ class ChatRequest:
     temperature: float | None = 0.0
     """Sampling temperature. None selects the model's default, because some models reject any explicit value."""
     room: int = MAX_TOKENS
-    """Maximum output tokens, for servers that require a limit."""
+    """Maximum output tokens. Only requests to Anthropic and Bedrock contain this limit."""
     stream: bool = False
 
 
