@@ -308,7 +308,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver scores, and return the final counts. If ``watched``, metrics and web UI stay available."""
+        """Evaluate open turns, deliver scores, and return final counts. If ``watched``, metrics and web UI stay up until the end."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
@@ -376,8 +376,8 @@ class Service:
     def ledger(self) -> dict[str, Any]:
         """Return counts of all data received since startup, by outcome.
 
-        For spans: received = scored + not used + held (waiting for a score). For each metric: results = turns that have this
-        metric. For outlet records: made = delivered + waiting + failed.
+        For spans: received = scored + not used + held (waiting for a score). For each metric: results = turns for which it is
+        configured. For outlet records: made = delivered + waiting + failed.
         """
         engine = self.engine
         spans = engine.status.spans()

@@ -1,4 +1,4 @@
-"""Log formats of the sidecar and worker: text or JSON lines, both with a request ID.
+"""Log formats of the sidecar and worker: text or JSON lines. Lines about a request contain its ID.
 
 Log messages never contain turn content. Messages of unexpected exceptions are omitted, because they might contain turn content.
 """

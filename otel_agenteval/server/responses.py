@@ -91,7 +91,7 @@ FAULT = Refusal("error", "internal error").answer
 
 
 class Accepted(NamedTuple):
-    """Response to an accepted request. The receiver might still reject some of the request's records."""
+    """Response to an accepted request. The receiver might have rejected some of the request's records."""
 
     rejected: int = 0
     message: str = ""
