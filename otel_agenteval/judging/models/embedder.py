@@ -246,7 +246,7 @@ class LocalEmbedder(InProcessEmbedder):
         found = importlib.util.find_spec(package)  # not imported: only two of its files are needed
         if found is None or found.origin is None:
             require(package, feature=_FEATURE, extra="embed")
-            raise ConfigError(f"model: files of {model!r} not found in the package {package}")
+            raise ConfigError(f"model: files of {model!r} not found in the package {package}. Reinstall it")
         self._folder = Path(found.origin).parent
         self._table: Any = None
         self._tokenizer: Any = None
