@@ -308,7 +308,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver scores, and return final counts. If ``watched``, metrics and web UI stay up until the end."""
+        """Evaluate open turns, deliver scores, and return final counts. If ``watched``, keep serving metrics and the web UI."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)

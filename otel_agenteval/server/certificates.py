@@ -106,7 +106,7 @@ def tls_context(
             except OSError as error:
                 raise ConfigError(f"{place}: can't read the file: {error.strerror or error}") from None
             if f"{kind.upper()}-----" not in text:
-                raise ConfigError(f"{place}: isn't a PEM {kind}")
+                raise ConfigError(f"{place}: must be a PEM {kind}")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols([protocol])

@@ -53,7 +53,7 @@ class OtlpHandler:
             if (asked := self.guard.check(head)) is not None:
                 return asked
             if head.method != "POST":
-                raise Refusal("bad_method", "exports must be sent with POST")
+                raise Refusal("bad_method", "only POST is allowed here")
             if is_feedback and (not is_json or head.headers.get("content-encoding", "identity").strip().lower() != "identity"):
                 raise Refusal("bad_type", f"feedback must be uncompressed {_JSON}")
             if not is_json and head.content_type != _PROTOBUF:

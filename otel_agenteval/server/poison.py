@@ -123,4 +123,4 @@ def _append(path: Path, names: list[str]) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write("".join(f"{name}\n" for name in names))
     except OSError as error:
-        _log.warning("%s: can't be written: %s", path, error.strerror)
+        _log.warning("%s: can't write the file: %s", path, error.strerror)

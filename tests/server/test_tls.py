@@ -83,7 +83,7 @@ def test_files_that_hold_no_certificate_are_named(broken: str, authority: Author
     config = serve(authority.issue("server"), authority.file)
     (tmp_path / "empty").write_text("")
     written = tmp_path / "agenteval.yaml"
-    for file, problem in ((tmp_path / "none", "can't read"), (tmp_path / "empty", "isn't a PEM ")):
+    for file, problem in ((tmp_path / "none", "can't read"), (tmp_path / "empty", "must be a PEM ")):
         config["serve"]["tls"][broken] = str(file)
         written.write_text(json.dumps(config))
         with pytest.raises(ConfigError, match=rf"agenteval.yaml:1: serve\.tls\.{broken}: {re.escape(str(file))}: {problem}"):
