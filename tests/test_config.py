@@ -251,7 +251,7 @@ def test_a_value_that_is_not_allowed_is_named_with_its_path_and_what_is(path: st
 
 
 OF_KINDS = {
-    "duration from 1m": ("1h30m", 5400.0, 59_999, "from 1m"),
+    "duration from 1m": ("1h30m", 5400.0, 59_999, "of at least 1m"),
     "token or list of tokens": (" text\n", ("text",), 5, "string"),
     "duration above 0": ("1h30m", 5400.0, 0, "above 0"),
     "duration": ("5ms", 0.005, "soon", DURATION),

@@ -1,7 +1,7 @@
 """Editor that adds values to a metric's list parameters in a configuration file.
 
 For example, ``- code_ungrounded_urls`` becomes ``- code_ungrounded_urls: {allowed: [docs.acme.com]}``. Comments, quotes, and line
-ends are preserved, because text is inserted at positions from the YAML parser. The new text is then parsed to check that no other
+endings are preserved, because text is inserted at positions from the YAML parser. The new text is then parsed to check that no other
 data changed.
 """
 
@@ -33,7 +33,7 @@ class Addition(NamedTuple):
     parameter: str
     values: Sequence[str]
     entries: Sequence[KeyPath] = ()
-    """Paths of the metric's entries in the file. Without an entry, a new entry is added to ``metrics``."""
+    """Paths of the metric's entries in the file. If empty, the metric becomes a new entry of ``metrics``."""
 
     def __str__(self) -> str:
         return f"{self.metric}: {{{self.parameter}: {_flow(self.values)}}}"
@@ -67,7 +67,7 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
 
 
 def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str:
-    """Return a configuration's text with the additions. If YAML such as an alias can't be edited, raise ConfigError."""
+    """Return a configuration's text with the additions. Raise ConfigError if an entry can't be edited, such as a YAML alias."""
     for addition in additions:
         old_data = yaml.load(text, origin, os.environ)[0]
         try:
@@ -153,7 +153,7 @@ class _Edit:
             self._fill(metrics, f"[{{{entry}}}]")
 
     def _insert(self, position: int, inserted: str) -> None:
-        """Record the text ``inserted`` for ``position``. Texts for the same position keep the order of the calls."""
+        """Schedule the insertion of a text at ``position``. Texts for the same position keep the order of the calls."""
         for index, (start, end, earlier) in enumerate(self._insertions):
             if start == end == position:
                 self._insertions[index] = (position, position, earlier + inserted)
@@ -180,12 +180,12 @@ class _Edit:
         while isinstance(last, pyyaml.CollectionNode) and not last.flow_style:
             last = _last_of(last)
         end: int = last.end_mark.index
-        if self._text[end - 1 : end] != "\n":  # only a block scalar ends with a line end. A comment can follow other values
+        if self._text[end - 1 : end] != "\n":  # only block scalars include their line break; a comment can follow other values
             end = self._text.find("\n", end) + 1 or len(self._text)
         self._insert(end, self._line(indent + item, end))
 
     def _line(self, content: str, position: int) -> str:
-        """Return ``content`` with a line end. If ``position`` isn't at the start of a line, also start with a line end."""
+        """Return ``content`` followed by a line break. If ``position`` isn't at the start of a line, also add a line break before it."""
         starts_line = position == 0 or self._text[position - 1] == "\n" or position in [start for start, *_ in self._insertions]
         return f"{'' if starts_line else self._newline}{content}{self._newline}"
 

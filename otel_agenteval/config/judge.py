@@ -26,7 +26,7 @@ from .types import (
     valid,
 )
 
-_dollars = valid("must be an amount of US dollars from 0, or null. Example: 2.5", finite_number)
+_dollars = valid("must be an amount of US dollars of at least 0, or null. Example: 2.5", finite_number)
 Dollars = Annotated[float, Before(_dollars), Kind("US dollars")]
 
 
@@ -153,8 +153,8 @@ class SecondOptions(Section):
     """Maximum distance between a score and its threshold for which the second judge is called. For scales other than 0 to 1, the
     value is a share of the threshold."""
     tolerance: Share = 0.2
-    """Maximum difference between two scores with the same verdict. Above it, the judges disagree. For scales other than 0 to 1, the
-    value is a share of the threshold."""
+    """Maximum difference between the judges' scores. Above it, the judges disagree even if their verdicts are the same. For scales
+    other than 0 to 1, the value is a share of the threshold."""
 
 
 class PanelOptions(Section):
@@ -167,7 +167,7 @@ class PanelOptions(Section):
 
 
 _queue_url = matching(
-    "must be a URL with redis, rediss, unix, redis+sentinel, or redis+cluster. Example: redis://host:6379/0",
+    "must start with redis://, rediss://, unix://, redis+sentinel://, or redis+cluster://. Example: redis://host:6379/0",
     r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+",
 )
 

@@ -1,7 +1,7 @@
 """Loader for the configuration from a file, the environment, and code. Also writes the configuration as YAML with all defaults.
 
-    load_config()                    # defaults, overridden by a file, overridden by the environment
-    load_config("agenteval.yaml")    # this file instead
+    load_config()                    # defaults, overridden by a file and then by the environment
+    load_config("agenteval.yaml")    # this file instead of OTEL_AGENTEVAL_CONFIG_FILE
     load_config({"outlets": {"span_events": "notable"}})    # code overrides the file and the environment
 
 The file is YAML 1.2, so ``off`` and ``10:30`` are text. Pass the file's path, or set ``OTEL_AGENTEVAL_CONFIG_FILE``. Environment
@@ -34,7 +34,7 @@ _log = logging.getLogger("otel_agenteval")
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
-"""Variables that don't set options: the switch that turns otel-agenteval off, and the path of the configuration file."""
+"""Variables that don't set options: the switch that turns evaluation on or off, and the path of the configuration file."""
 RECORD_ENV = f"{ENV_PREFIX}RECORD_FILE"
 """Variable with a file path. A program started by ``otel-agenteval record`` writes its spans and log records to this file."""
 _NO_OPTIONS, _OF_TESTS = (*RESERVED_ENV, RECORD_ENV), f"{ENV_PREFIX}TEST_"

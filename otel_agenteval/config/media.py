@@ -41,10 +41,10 @@ class TranscriberOptions(Section):
     """Send the transcript to judges instead of the audio, for judge models without audio input."""
 
     def wanted(self) -> Transcription | None:
-        """Return the transcription settings, or None without a server or local model. For invalid options, raise a ValueError."""
+        """Return the transcription settings, or None if no server or local model is set. For invalid options, raise a ValueError."""
         if self.path is not None:
             if self.base_url is not None or self.model is not None:
-                raise ValueError("path can't be combined with base_url and model. Set either a server or a local model")
+                raise ValueError("path can't be combined with base_url or model. Set either a server or a local model")
             return Transcription(path=self.path, language=self.language, timeout=self.timeout)
         if (self.base_url is None) != (self.model is None):
             missing, given = ("model", "base_url") if self.model is None else ("base_url", "model")
@@ -74,7 +74,7 @@ class MediaOptions(Section):
     max_pixels: Count = Rules.max_pixels
     """Maximum pixels of one image or video frame."""
     max_edge: Count = Rules.max_edge
-    """Maximum pixels of the longer side of an image for a judge. Larger images are scaled down."""
+    """Maximum pixels on the longer side of an image for a judge. Larger images are scaled down."""
     fetch_timeout: Duration = Rules.fetch_timeout
     """Maximum seconds to fetch one file."""
     decode_timeout: Duration = Rules.decode_timeout

@@ -170,7 +170,7 @@ class PrometheusOptions(Section):
 _PROMETHEUS = "must be {port: N}, {registry: default}, or null"
 
 
-_age = valid("must be a duration from 1m. Example: 30d", lambda value: age if (age := seconds(value)) >= 60 else None)
+_age = valid("must be a duration of at least 1m. Example: 30d", lambda value: age if (age := seconds(value)) >= 60 else None)
 
 
 class StoreOptions(Section):

@@ -108,7 +108,7 @@ class ReferenceOptions(Section):
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("string or list of strings")] = ()
     """Your prompt templates, with `{documents}` and usually `{question}`. If a turn's spans contain no retrieved documents, the texts that replaced these placeholders in a prompt become the turn's context and input."""
     response: ResponseOptions = ResponseOptions()
-    """Text, documents, question, and tool calls in answers that are JSON objects. With ``preset: trusys``, the text is in ``output``, ``response``, or ``answer`` by default, and the other values are in ``context``, ``query``, and ``tool_calls``, with or without the prefix ``trusys.``."""
+    """Paths of the text, documents, question, and tool calls in JSON answers. With ``preset: trusys``, the text is in ``output``, ``response``, or ``answer`` by default, and the other values are in ``context``, ``query``, and ``tool_calls``, with or without the prefix ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of IDs")] = NO_ENTRIES
     """Mapping of retrieved document IDs to reference IDs. `*` matches any text. A `*` in the reference ID is replaced with this text."""
     trim: Switch = False

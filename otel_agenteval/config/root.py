@@ -135,7 +135,7 @@ class Config(Section):
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
-        """Return (path, entry) of each metric in ``group``, or in ``metrics`` and all groups. Don't check names and parameters."""
+        """Return (path, entry) of each metric in ``group`` (default: ``metrics`` and all groups), without checking the entries."""
         groups = self.groups if group is None else {group: self.groups[group]}
         own = self.metrics if group is None else ()
         found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]

@@ -92,7 +92,7 @@ def _trace_url(value: Any) -> Any:
     if not isinstance(value, str) or not value.startswith(("http://", "https://")) or "{trace_id}" not in value:
         raise ValueError("must be a URL with {trace_id}. Example: https://grafana.example/explore?trace={trace_id}")
     if "@" in value.split("/")[2] or not value.isprintable() or " " in value:
-        raise ValueError("must be a URL without credentials")
+        raise ValueError("must be a URL without credentials, spaces, or invisible characters")
     return value
 
 

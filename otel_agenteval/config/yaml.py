@@ -25,7 +25,7 @@ _CORE_TYPES = (
 )
 _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
 _QUOTED = re.compile(r"""(['"])[^\s<](?:(?!\1)\S)+\1""")
-"""Pattern for alias and tag names in PyYAML's messages. An unquoted secret that begins with ``*`` or ``!`` is read as a name."""
+"""Pattern for alias and tag names in PyYAML's messages. They are masked, because an unquoted secret can begin with ``*`` or ``!``."""
 _MAX_CHARACTERS = 500_000
 _MAX_VALUES = 200_000
 """Maximum number of values. Without this limit, a few lines with nested aliases could expand to billions of values."""
