@@ -90,7 +90,7 @@ def test_policy_over_gates_combines_those_of_a_case() -> None:
         ({"metrics": 3}, "case 1: metrics: must be a list .* got 3"),
         ({"metrics": [{"is-json": {}, "when": {"agent": "a"}}]}, r"metrics\[0\]: when: "),
         ({"metrics": [{"is-json": {}, "name": "a b"}]}, r"metrics\[0\]: name: must be a word"),
-        ({"metrics": ["is-json"], "assert": ["is-xml"]}, "case 1: must have metrics or assert, got both"),
+        ({"metrics": ["is-json"], "assert": ["is-xml"]}, "case 1: must have only one of metrics, assert"),
         ({"assert": [{"value": "Paris"}]}, r"metrics\[0\]: the metric's name is missing"),
         (
             {"metrics": [{"contains": {"value": one}, "name": "same"} for one in "ab"]},

@@ -96,7 +96,7 @@ def test_yaml_keeps_texts_as_written(tmp_path: Path) -> None:
             "- input: a\n  evaluators: [{MaxTokens: many}]\n",
             r"c.yaml:1: metrics\[0\]: code_max_tokens.max_tokens: must be",
         ),
-        ("c.yaml", "- input: a\n  evaluators: []\n  metrics: []\n", "must have metrics or evaluators, got both"),
+        ("c.yaml", "- input: a\n  evaluators: []\n  metrics: []\n", "must have only one of metrics, evaluators"),
     ],
 )
 def test_faults_of_a_file_name_the_place(tmp_path: Path, name: str, text: str, message: str) -> None:

@@ -19,8 +19,7 @@ from ..metrics.registry import resolve, under
 from .datasets import PLACEHOLDER, Case, filled_in
 from .selection import allow_media, complete_policies, told_apart, with_default_policy
 
-EXPECTED_VALUE = ("value", "expected_output", "expcted_output")
-"""Columns that contain the expected value. The last two columns are Trusys' spellings."""
+EXPECTED_VALUE = ("value", "expected_output", "expcted_output")  # columns with the expected value; Trusys uses the last two
 _MOST_FAULTS = 20
 _FILE = re.compile("file://.")
 _NAMED_BY = ("type", "metric")
@@ -195,7 +194,8 @@ def _skipping(bound: BoundMetric, missing: str) -> BoundMetric:
 def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
     """Raise a ConfigError if a value still contains ``{{…}}``, or is a ``file://…`` path, which only promptfoo reads."""
     if "{{" in repr(bound.params):
-        raise ConfigError(f"{{{{…}}}} must be the name of a column. This case has the columns {', '.join(_columns(case))}")
+        name = min(_placeholders_in(bound.params), default="…")
+        raise ConfigError(f"unknown column in {{{{{name}}}}}. This case has the columns {', '.join(_columns(case))}")
     given = filled_in(entry.params, _columns(case)).values()
     for text in chain.from_iterable(value if isinstance(value, list) else [value] for value in given):
         if isinstance(text, str) and _FILE.match(text):

@@ -41,7 +41,7 @@ HASH_OF_INPUT = re.compile(r"input-[0-9a-f]{10}(-\d+)?")
 
 
 def id_of_inputs(asked: Sequence[str], seen: Counter[Any]) -> str:
-    """Return an ID for a case without ``case_id``. Equal inputs have equal IDs in all datasets. ``seen`` counts earlier IDs."""
+    """Return a case ID derived from inputs. Each repetition of the same inputs (counted in ``seen``) adds a number to the ID."""
     name = f"input-{hashlib.sha256(jsonio.dumps(asked).encode()).hexdigest()[:10]}"
     seen[name] += 1
     return name if seen[name] == 1 else f"{name}-{seen[name]}"
@@ -60,7 +60,7 @@ class Case(NamedTuple):
 def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *, recorded: bool = False) -> Iterator[Case]:
     """Yield the cases in a file, a list of mappings, or a pandas DataFrame.
 
-    Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv``, or ``.parquet``. The case ID is in the column
+    Files contain JSON, JSON lines, YAML, CSV, tab-separated values, or Parquet. The case ID is in the column
     ``case_id``, ``id``, or ``case``, and the input is in ``input`` or a column in :data:`ASKED`. The case's metrics are in
     ``metrics``, ``evaluators``, ``assert``, or in ``value`` under the key ``metrics``. All other columns are references. So are the
     fields of an object in the column ``references``. If ``recorded`` is true, the agent's answer is in ``output``, ``answer``, or
@@ -124,7 +124,7 @@ def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> A
         if isinstance(value, list) and any(map(_is_metric, value)) and (meant := misspelled(name, METRICS)):
             raise ConfigError(f"{at}: {name}: unknown column, although it lists metrics. Did you mean {meant}?")
     if len(metrics) > 1:
-        raise ConfigError(f"{at}: must have {' or '.join(metrics)}, got both. Move all entries into metrics")
+        raise ConfigError(f"{at}: must have only one of {', '.join(metrics)}. Move all entries into metrics")
     return next(iter(metrics.values()), None)
 
 

@@ -90,7 +90,7 @@ def score_one(
 
 
 def about(score: Score, turn: Turn) -> Score:
-    """Return the score. Unless it is skipped, set ``score.about`` to the turn's ID and revision."""
+    """Return the score with ``about`` set to the turn's ID and revision. Return a skipped score unchanged."""
     if score.status != "skipped":
         score.about = (turn.turn_id, b"%d" % turn.revision)
     return score

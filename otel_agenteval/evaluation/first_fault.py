@@ -76,7 +76,7 @@ def failure_of(turn: Turn, scores: Sequence[Score], redact: Collection[str] = ()
 
 
 def failed_metric(scores: Iterable[Score]) -> Fault | None:
-    """Return a fault that contains only the alphabetically first failed metric, or None if no score failed."""
+    """Return the alphabetically first failed metric as a fault without a step, or None if no score failed."""
     failed = min((score.metric for score in scores if score.verdict is False), default=None)
     return None if failed is None else Fault(failed)
 
@@ -264,7 +264,7 @@ _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return a failed turn's first fault. One judge call, which receives redacted texts, determines the fault.
+    """Return a failed turn's first fault, which a judge determines from redacted texts in one call.
 
     Raises JudgeError if the judge call fails, and MetricError if the reply lacks a reason or has an unknown path or kind.
     """

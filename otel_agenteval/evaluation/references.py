@@ -441,7 +441,7 @@ def _id_of(item: Mapping[str, Any]) -> str | None:
 
 
 def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, str]:
-    """Map the IDs of documents that tools found, in order, to the tools' names.
+    """Map the ID of each document that a tool found to the tool's name, in the order of the results.
 
     IDs are read from JSON documents with a text or a score. If a result lacks such IDs, words that look like a relevant ID
     are used. For example, ``kb-31`` looks like ``kb-7``.

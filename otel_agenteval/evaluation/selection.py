@@ -228,7 +228,7 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
         ):
             first = seen.setdefault(key, path)
             if first != path:
-                problem = f"{one.name} has the same {same} as {dotted(first)}. Remove or rename one of them"
+                problem = f"{one.name} has the same {same} as {dotted(first)}. Remove or change one of them"
                 raise ConfigError(f"{config.where(path)}: {problem}")
     return told_apart(bound)
 

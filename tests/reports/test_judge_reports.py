@@ -266,7 +266,7 @@ def test_placeholder_in_a_text_is_filled_from_the_case() -> None:
     result = oa.evaluate(lambda question: f"{question} 1815", cases, ["code_empty_answer"])
     assert [summary.pass_rate for summary in result.summary()] == [1.0, 1.0, 1.0]
     for value in ("{{whom}}", "{{ who | upper }}"):
-        with pytest.raises(oa.ConfigError, match=r"must be the name of a column\. This case has the columns input, .*who"):
+        with pytest.raises(oa.ConfigError, match=r"unknown column in \{\{.*\}\}\. This case has the columns input, .*who"):
             oa.evaluate(str, [{"input": "a", "who": "b", "assert": [{"type": "contains", "value": value}]}])
     literal = oa.evaluate(str, [{"input": "a {{b}}"}], [{"code_contains": {"value": "{{b}}"}}])
     assert literal.summary()[0].pass_rate == 1.0

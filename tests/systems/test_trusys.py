@@ -67,7 +67,7 @@ def test_value_without_metrics_stays_the_expected_value() -> None:
 
 
 def test_metrics_in_two_places_are_refused() -> None:
-    with pytest.raises(oa.ConfigError, match=r"case 1: must have metrics or value\.metrics, got both"):
+    with pytest.raises(oa.ConfigError, match=r"case 1: must have only one of metrics, value\.metrics"):
         verdicts({**CASE, "metrics": ["is-json"]}, "15")
 
 
