@@ -63,7 +63,7 @@ def test_labels_of_chosen_turns_count_only_for_the_threshold(tmp_path: Path, cap
     for name in ("confusion", "labelled", "recall", "corrected", "predicted"):
         assert found[name] == drawn[name]
     assert (drawn["chosen"], found["chosen"]) == (0, 100)
-    assert found["warnings"][0].startswith("llm_relevance: 100 labels of turns that weren't drawn at random")
+    assert found["warnings"][0].startswith("llm_relevance: 100 labels of turns not drawn at random")
     labels.write_text("\n".join(map(json.dumps, wrong)), encoding="utf-8")
     assert main(command) == 0
     (found,) = json.loads(capsys.readouterr().out)

@@ -130,7 +130,7 @@ def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
     repeated = {match[0].removesuffix(match[1]) for match in hashes if match and match[1]}
     unique = [one for one in labels if not one.by_input or repeated.isdisjoint((one.turn, one.turn.rpartition("-")[0]))]
     if others := len(labels) - len(unique):
-        to_stderr(f"labels: {number_of(others, 'label')} with a repeated input; add case_id")
+        to_stderr(f"labels: ignored {number_of(others, 'label')} with a repeated input; add the column case_id")
     metrics = {None, *(series.facts.metric for series in run.series.values())}
     found = [one if one.turn in known else replace(one, turn=one.turn.partition(":")[2] or one.turn) for one in unique]
     verdicts = Counter((turn, metric) for turn, metric, _ in {(one.turn, one.metric, one.good) for one in found})
@@ -184,7 +184,7 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
         if metric is not None and metric not in names:
             raise AgentEvalError(f"--metric: {metric}: no score of this metric{meant(metric, names)}")
         of = f" of {metric}" if metric is not None else ""
-        raise AgentEvalError(f"labels: no labeled turn has a verdict{of}. Use the turn_id or case_id of the scores")
+        raise AgentEvalError(f"labels: no labeled turn has a verdict{of}. Labels must have a score's turn_id, case_id, or input")
     return found
 
 
@@ -292,7 +292,7 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
 def _warnings(trust: Trust) -> list[str]:
     of, found = trust.confusion, []
     if trust.chosen:
-        found.append(f"{trust.metric}: {trust.chosen} labels of turns that weren't drawn at random count only for the threshold")
+        found.append(f"{trust.metric}: {trust.chosen} labels of turns not drawn at random are used only for the threshold")
     if min(of.bad, of.good) < _FEW:
         found.append(
             f"{trust.metric}: {of.bad} bad and {of.good} good labels; with fewer than {_FEW} of each, intervals are wide"

@@ -180,7 +180,7 @@ def describe_pairing(comparison: Comparison) -> str:
     if comparison.paired_by:
         return f"{sizes}; {number_of(comparison.pairs, 'pair')} by {comparison.paired_by}"
     matches = f"only {number_of(comparison.pairs, 'id')} in both" if comparison.pairs else "no id in both"
-    return f"{sizes}; {matches}, so they are compared as independent samples"
+    return f"{sizes}; {matches}, so the turns are compared as independent samples"
 
 
 def remarks(comparison: Comparison) -> list[str]:

@@ -80,7 +80,7 @@ def _groups(run: Run) -> str:
             _count(failed), _count(errors), _count(sum(row.fails_gate for row in scores)),
         ])  # fmt: skip
     heads = ("agent", "model", "turns", "pass rate", "failed", "errors", "failed gates")
-    return f"<h2>Agents and models</h2>\n{html_table('All metrics that have a verdict, together.', heads, rows)}"
+    return f"<h2>Agents and models</h2>\n{html_table('Combined results of all metrics that have a verdict.', heads, rows)}"
 
 
 def _turns(run: Run) -> str:

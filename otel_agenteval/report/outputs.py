@@ -41,7 +41,7 @@ _BY_SUFFIX = {".html": "html", ".jsonl": "jsonl", ".md": "markdown", ".txt": "ta
 
 
 def formats_of(formats: Sequence[str] | None, outs: Sequence[str], default: str) -> Sequence[str]:
-    """Return the formats of a report. If ``formats`` is None, known suffixes of all output files determine the formats."""
+    """Return ``formats`` or, if None, formats by the suffixes of ``outs``. If a suffix is unknown or ``outs`` is empty, use ``default``."""
     by_suffix = [_BY_SUFFIX.get(Path(out).suffix.lower(), "") for out in outs]
     return formats or (by_suffix if by_suffix and all(by_suffix) else [default])
 

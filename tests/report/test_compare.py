@@ -200,7 +200,7 @@ def test_too_few_common_ids_are_no_pairing() -> None:
     others = [*cases[:2], *map(str, range(28))]
     comparison = compare(run_of({"code_a": GOOD}, cases=cases), run_of({"code_a": GOOD}, prefix="x", cases=others), "b")
     assert (comparison.paired_by, only(comparison).paired, only(comparison).counts) == (None, False, (30, 30))
-    assert "only 2 ids in both, so they are compared as independent samples" in describe_pairing(comparison)
+    assert "only 2 ids in both, so the turns are compared as independent samples" in describe_pairing(comparison)
 
 
 def test_a_metric_that_applies_to_other_turns_of_paired_runs_is_compared_without_pairs() -> None:
