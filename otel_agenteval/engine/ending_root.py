@@ -190,7 +190,7 @@ class DeferredTurns:
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
         """Return each scored turn once. If ``finish`` returns an empty sequence (it queued the turn for later), omit this turn.
 
-        If another thread is stuck in the evaluation, that thread's turns are counted as dropped.
+        If another thread is still evaluating these turns, count them as dropped.
         """
         if not self._is_done:
             self.drop("stuck")
@@ -210,7 +210,7 @@ class DeferredTurns:
             self._services.lose(closed, reason)
 
     def evaluate(self) -> None:
-        """Evaluate the turns once. The next call continues an interrupted evaluation. Return early if another thread is stuck."""
+        """Evaluate the turns once. The next call continues an interrupted evaluation. Return after 5 s if another thread is stuck."""
         # A forked child can inherit a lock that no thread will release. It continues without these scores.
         if self._is_done or not self._lock.acquire(timeout=_PATIENCE):
             return

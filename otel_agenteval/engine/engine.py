@@ -219,7 +219,7 @@ class Engine:
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a recent turn, or None. ``turn_id`` can contain the ID of any span in the turn."""
+        """Return each metric's outcome on a recent turn, or None if unknown. ``turn_id`` can contain the ID of any span in the turn."""
         found = self.pipeline.outcomes.of(turn_id)
         if found is None:
             turn_id = self.pipeline.feedback.turn_of(turn_id) or turn_id

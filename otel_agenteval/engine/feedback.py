@@ -183,7 +183,7 @@ class FeedbackJoiner:
             self.count("in_trace")
 
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
-        """Return the turn with a score for new feedback. Feedback on an unknown turn waits. For ``last``, see :meth:`_give_up`."""
+        """Return the rated turn with its new score. Feedback on an unknown turn waits, unless ``last`` is True."""
         found = self._find(given)
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)

@@ -23,7 +23,7 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log a warning for each selected metric whose package is missing. As INFO, log metrics that are therefore off in a group."""
+    """Warn about each selected metric whose package is missing. At level INFO, also log metrics that a group omits for this reason."""
     for metric in metrics:
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
@@ -61,9 +61,9 @@ class Hints:
             self._waits_for_turn = False
             versions = broken()
             _log.warning(
-                "received %d spans, but no agent or model spans: %s; run `otel-agenteval doctor`", received,
-                f"these instrumentations create no spans with the installed versions: {', '.join(versions)}" if versions
-                else "check that an instrumentation for your framework is installed and enabled",
+                "received %d spans, but no agent or model spans. %s. For details, run `otel-agenteval doctor`", received,
+                f"These instrumentations create no spans with the installed versions: {', '.join(versions)}" if versions
+                else "Check that an instrumentation for your framework is installed and enabled",
             )  # fmt: skip
 
     def check_turn(self) -> None:

@@ -131,7 +131,7 @@ class Status:
         return {**found, **{reason: count for reason, count in also.items() if count}}
 
 
-# --- the engine's own metrics, which are plain integers and read at collection
+# --- the engine's own metrics, which are plain integers that are read at collection
 
 _log = logging.getLogger("otel_agenteval")
 
