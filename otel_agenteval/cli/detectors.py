@@ -196,4 +196,4 @@ def _check_in_effect(chosen: Sequence[Suggestion], config: Config) -> None:
     params: list[tuple[str, Mapping[str, Any]]] = [(one.name, one.params) for one in select_metrics(config)]
     for one in chosen:
         if any(name == one.metric and one.value not in given.get(one.parameter, ()) for name, given in params):
-            raise ConfigError(f"--accept: {one} isn't in effect, because OTEL_AGENTEVAL_METRICS or another variable replaces it")
+            raise ConfigError(f"--accept: {one} isn't in effect. Unset variables that replace it, such as OTEL_AGENTEVAL_METRICS")

@@ -116,7 +116,7 @@ def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
 
 
 def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
-    """Return a finding about a tracer's traces, which lack (``missing``) a turn, content, or the caller of their tool calls."""
+    """Return a finding about traces of the tracer ``scope`` that lack a turn, content, or the caller of tool calls (``missing``)."""
     what = {TURN: "similar to an agent's, but without a turn", CALLER: "tool calls of an unknown turn"}
     found = f"{number_of(int(traces), 'trace')} of {scope or 'a tracer without a name'}: "
     return bad(found + what.get(missing, "turns without input and output"), advice_on(missing, [scope]))

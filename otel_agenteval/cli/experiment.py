@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS",
-        help="maximum seconds for the task in each repetition of a case, and then again for the scoring of this repetition (default: no limit)",
+        help="maximum seconds for the task in each repetition of a case, and separately for scoring the repetition (default: no limit)",
     )  # fmt: skip
     add_scoring(parser, "table")
 

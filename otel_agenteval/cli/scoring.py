@@ -134,14 +134,14 @@ def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProces
 
 
 def results_of(files: Sequence[str], jobs: str | None, work: TurnWork, *, meet: bool) -> Iterator[Any]:
-    """Apply ``work`` to recorded turns, and yield the results. Then print unreadable lines and the reason for missing turns."""
+    """Yield the results of ``work`` on recorded turns. Then print the number of unreadable lines and the reason for missing turns."""
     reading = Reading(progress())
     yield from in_order(files, work, jobs=jobs_of(jobs), meet=meet, seen=reading)
     report_reading(reading)
 
 
 def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return (turn metrics, conversation metrics) from ``--metrics`` or the configuration. Raises ConfigError."""
+    """Return (turn metrics, conversation metrics) from ``--metrics`` or the configuration. Raise ConfigError if any is invalid."""
     selected, whole = select_metrics(config), select_conversation_metrics(config)
     for metrics in (selected, whole):
         rules_of(config, metrics)  # all turns are evaluated here, but invalid rules are still reported
@@ -348,7 +348,7 @@ _WITH_COMPARISON = frozenset(("table", "markdown", "html"))
 
 
 def gated(args: argparse.Namespace, report: Report, formats: Sequence[str]) -> int:
-    """Print why ``--gate`` failed, and return the exit code. If no report contains the baseline comparison, print it, too."""
+    """Print why ``--gate`` failed, and return the exit code. Also print the baseline comparison unless a report contains it."""
     if report.comparison is not None and _WITH_COMPARISON.isdisjoint(formats):
         print(escaped(render_comparison(report.comparison), LINES), end="", file=sys.stderr)
     if not args.gate or not report.failures:
