@@ -21,7 +21,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {
     "rating": {"description": "1 to 5", "type": ["number", "null"], "minimum": 1, "maximum": 5},
     "comment": {"description": "free text", "type": ["string", "null"], "maxLength": 10_000},
     "chosen": {
-        "description": "how the turn was chosen: random, doubtful (close to the threshold), or hand. Only random choices count for rates",
+        "description": "how the turn was chosen: random, doubtful (close to the threshold), or hand (by a person). Rates use only random turns",
         "enum": [*CHOICES, None],
     },
 }  # fmt: skip

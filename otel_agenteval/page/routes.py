@@ -50,10 +50,10 @@ class Route:
 ROUTES = (
     Route("GET", "/turns", Api.turns, "List turns in pages, newest first", (
         *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
-        Parameter("order", "text", "sort order. `newest` and `oldest` sort by start. Other orders sort only the turns that can be read within the time limit", ("newest", "oldest", *RANKED), default="newest"),
+        Parameter("order", "text", "sort order. `newest` and `oldest` sort by start time. Other orders sort only the turns that can be read within the time limit", ("newest", "oldest", *RANKED), default="newest"),
     ), gives=("turns", "next", "searching")),
     Route("GET", "/count", Api.count, f"Count turns, up to {MOST_COUNTED:,}. If `complete` is false, there are more", OF_TURNS, gives=("turns", "complete")),
-    Route("GET", "/conversations", Api.conversations, "List conversations with a matching turn and their totals in pages, latest first. A conversation can be on several pages", (
+    Route("GET", "/conversations", Api.conversations, "List conversations that contain a matching turn, with totals, in pages, latest first. A conversation can be on several pages", (
         *OF_TURNS, Parameter("limit", "count", "number of matching turns whose conversations are listed", least=1, most=500, default=500), _CURSOR,
     ), gives=("conversations", "next")),
     Route("GET", "/turns/{turn_id}", Api.turn, "Get one turn with its scores and the outcome of each metric", in_path=(_TURN_ID,), gives=("turn", "content", "content_kept", "scores", "first_fault", "texts", "outcomes", "conversation", "trace_url", "labels")),
@@ -75,7 +75,7 @@ ROUTES = (
     Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that distinguish turns that failed a metric from turns that passed", (
         *WHEN, *WHOSE, Parameter("metric", "text", "metric whose failed turns are compared", required=True),
     ), gives=("metric", "failed", "passed", "tested", "same", "findings")),
-    Route("GET", "/differences/group", Api.group_differences, "Find the facts, and pairs of facts, that distinguish a group of turns from all other turns. Findings have `group` and `rest` for `failed` and `passed`", (
+    Route("GET", "/differences/group", Api.group_differences, "Find the facts, and pairs of facts, that distinguish a group of turns from all other turns. Findings contain `group` and `rest` instead of `failed` and `passed`", (
         *WHEN, *WHOSE, _GROUP,
     ), gives=("where", "group", "rest", "tested", "same", "findings")),
     Route("GET", "/failure-modes", Api.failure_modes, "Group failed turns by their first fault, with the share of each group and its change from the first to the second half of the time range", (
@@ -216,11 +216,11 @@ _RESPONSE_KEYS: dict[str, dict[str, Any]] = {
         "type": "object", "required": ["facts", "interval", "p_adjusted", "turns", "few", "also", "effect"],
         "properties": {
             "facts": {"type": "array", "items": _FACT, "minItems": 1, "maxItems": 2},
-            "failed": {**_SHARE, "description": "share of the failed turns with these facts"},
-            "passed": {**_SHARE, "description": "share of the passed turns with these facts"},
+            "failed": {**_SHARE, "description": "share of failed turns that have these facts"},
+            "passed": {**_SHARE, "description": "share of passed turns that have these facts"},
             "interval": {"type": "array", "items": {"type": "number"}, "description": "confidence interval of the difference between the shares"},
             "p_adjusted": {**_SHARE, "description": "p-value, corrected for the number of facts"},
-            "turns": {"type": "array", "items": {"type": "integer"}, "description": "failed and passed turns with these facts"},
+            "turns": {"type": "array", "items": {"type": "integer"}, "description": "numbers of failed and passed turns that have these facts"},
             "few": {"type": "boolean", "description": "true if few failed turns have these facts"},
             "also": {"type": "array", "items": _FACT, "description": "other facts that hold for nearly the same turns"},
             "effect": {"type": "boolean", "description": "true if the fact may be an effect of the failure"},

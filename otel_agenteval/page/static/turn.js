@@ -39,7 +39,7 @@ function Shown({ all, query, facets, again }) {
         ${all.first_fault && html`<div><dt>first fault</dt><dd><${FirstFault} fault=${all.first_fault} to=${content && link(`/turn/${encodeURIComponent(turn.turn_id)}`, query, { step: all.first_fault.path })} /></dd></div>`}
         ${turn.failed && turn.mode && html`<div><dt>failure mode</dt><dd><${Link} to=${link("/failure-modes", sumsOf(query), { mode: turn.mode })}><bdi>${modeName(turn.fault)}</bdi></${Link}></dd></div>`}
         <div><dt>closed by</dt><dd>${turn.close_reason ?? "–"}${turn.complete === false && html` <span class="mark warn">incomplete</span>`}${turn.revision > 1 && ` , revision ${turn.revision}`}</dd></div>
-        ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark" title="Read by the shape of its spans, without a parser for the framework">inferred</span></dd></div>`}
+        ${content?.reading === "inferred" && html`<div><dt>reading</dt><dd><span class="mark" title="Inferred from the structure of its spans, without a parser for the framework">inferred</span></dd></div>`}
       </dl>
       <div class="bar">
         ${all.trace_url && html`<a class="button" href=${all.trace_url} target="_blank" rel="noreferrer noopener">Trace ↗</a>`}
@@ -236,7 +236,7 @@ function stepsOf(content) {
   return { steps, scale, inTime, begun, isInferred: (step) => spans.get(step.span_id)?.inferred };
 }
 
-const Inferred = () => html`<span class="mark" title="Read by the shape of the span, without a parser for the framework">inferred</span>`;
+const Inferred = () => html`<span class="mark" title="Inferred from the structure of the span, without a parser for the framework">inferred</span>`;
 
 // The period from the first start to the last end of the shown steps, in seconds after the turn's start.
 function timeScale(shown, least = 0) {
