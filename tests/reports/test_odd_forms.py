@@ -284,3 +284,18 @@ def test_calls_without_times_are_not_compared() -> None:
     """The opposite of litellm 10588: without times, equal calls can be two calls."""
     calls = [chat(number, 1, user=ASKED, says=SAID, ms=0) for number in (2, 3)]
     assert len(turn_of(agent(1), *calls).llm_calls) == 2
+
+
+@pytest.mark.parametrize(("own", "expected"), [
+    (ASKED, ASKED),
+    (None, "hours of the shop"),
+    (f"Question: hours of the shop\nNotes: {SAID}", "hours of the shop"),
+    (f"Write the answer from these notes: {SAID}", "hours of the shop"),
+    (f"{ASKED} Here, 'hours' means opening hours.", f"{ASKED} Here, 'hours' means opening hours."),
+])  # fmt: skip
+@pytest.mark.parametrize("below", [[], [tool(6, 1, "ask_shop", ms=60.0)], [span(6, 1, "POST", ms=60.0)]])
+def test_input_is_the_root_agents_question_if_a_sub_agent_ran_first(below: list[Any], own: str | None, expected: str) -> None:
+    """A judge was given a sub-agent's prompt instead of the user's question, unless the root agent's prompt quotes the sub-agent."""
+    sub = agent(2, 6 if below else 1, "shop", at=1.0, ms=20.0)
+    asked = chat(3, 2, user="hours of the shop", says=SAID, at=2.0)
+    assert turn_of(agent(1), *below, sub, asked, chat(4, 1, user=own, says="Done.", at=70.0)).input == expected

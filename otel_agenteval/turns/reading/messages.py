@@ -7,7 +7,7 @@ model call's text. Text that wasn't captured is None, not ``""``. An error's tex
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core import jsonio
@@ -40,7 +40,7 @@ class MessageReader:
         text = self._input_of_root() if self.root.role != LLM else None
         if text is not None:
             return question_in(text)
-        for step in self.calls.main_llm:
+        for step in self._earliest_calls():
             text = self._user_text_of(step, "input_messages")
             if text is not None:
                 return question_in(self._user_text_in_template(text, step) or text)
@@ -51,6 +51,18 @@ class MessageReader:
                 if text is not None:
                     return question_in(text)
         return None
+
+    def _earliest_calls(self) -> Sequence[Step]:
+        """Return the model calls, earliest first. If a sub-agent ran first, start with the root agent's own first call, unless its
+        user message quotes the sub-agent's prompt or answer.
+        """
+        calls, first = self.calls.main_llm, self.calls.main_llm[:1]
+        if self.root.role != AGENT or not first or self.calls.nearest(first[0], (AGENT,)) is self.root:
+            return calls
+        own = next((step for step in calls if self.calls.nearest(step, (AGENT, TOOL)) is self.root), first[0])
+        text = self._user_text_of(own, "input_messages") or ""
+        said = (self._user_text_of(first[0], "input_messages"), self._answer_text(first[0]))
+        return calls if any(one and one in text for one in said) else [own, *calls]
 
     def _user_text_of(self, step: Step, field: str) -> str | None:
         """Return the last user message in a span's field, or None if a later user message might have been cut off."""
