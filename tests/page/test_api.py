@@ -531,7 +531,7 @@ def test_a_store_that_is_not_there_or_broken_is_a_clear_answer(tmp_path: Path) -
     (tmp_path / "broken.db").write_bytes(b"no database at all" * 100)
     for path, says in (
         (tmp_path / "no" / "s.db", "folder not found"),
-        (tmp_path / "broken.db", "can't read the score store"),
+        (tmp_path / "broken.db", "must be a score store"),
     ):
         with ServedPage(path) as served:
             assert says in problem(served, "turns", 503)
