@@ -62,7 +62,7 @@ class Preference:
     own: int
     others: int
     size: float
-    """Judge's pass rate minus people's, for answers by the judge's own model, minus the same difference for other answers."""
+    """Excess of the judge's pass rate over people's for answers by the judge's own model, minus the excess for other answers."""
     interval: Interval
     p: float
 

@@ -152,7 +152,7 @@ def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | Non
 
 
 def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure], str | None]:
-    """Return the measures to compare, and None or an explanation. If the thresholds differ, the pass rate isn't compared."""
+    """Return the measures to compare, and the reason why the pass rate isn't compared (different thresholds), or None."""
     facts = series.facts
     if facts.type == "boolean":
         return ["rate" if facts.direction == "neutral" else "pass rate"], None

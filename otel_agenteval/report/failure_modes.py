@@ -29,7 +29,7 @@ _LONGEST_TEXT = 1_000
 _MOST_OTHERS = 500
 _REDACTED = re.compile(r"\[[A-Z]+_\d+\]")
 _WHOLE = 0.9
-"""Maximum share of a failure mode's texts in its only topic. A larger topic isn't shown, because it describes the whole mode."""
+"""If a failure mode's only topic has more than this share of the texts, omit the topic, because it describes the whole mode."""
 
 
 class ModeShare(NamedTuple):

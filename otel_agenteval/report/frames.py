@@ -76,7 +76,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         """Return a pandas DataFrame of the failed turns, each with the first step that went wrong.
 
         The columns are ``turn_id``, ``agent``, ``kind``, ``path``, ``reason``, ``step``, and ``error``. If no rule finds a fault,
-        all columns except ``turn_id`` and ``agent`` are missing (NaN).
+        all values except ``turn_id`` and ``agent`` are missing (NaN).
 
         Raises:
             MissingExtra: If pandas isn't installed.
