@@ -169,8 +169,8 @@ def begin(
 ) -> Callable[[], list[Score]]:
     """Run the first step of :func:`evaluate` (metrics that don't call a model). Return a function for the second step.
 
-    The returned function can run on any thread. It evaluates the remaining metrics and returns all scores. If the turn changes
-    between the two steps (for example, its history), this affects only judges, as in the live pipeline.
+    The returned function can run on any thread. It evaluates the remaining metrics and returns all scores. Changes to
+    the turn between the two steps, for example to its history, affect only judges, as in the live pipeline.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     if references is not None:
@@ -204,7 +204,7 @@ def begin(
 
 
 class Once:
-    """Cache that scores each metric on a turn only once. If a composite's inner metric is in ``metrics``, its ``when`` applies."""
+    """Cache that scores each metric on a turn only once. If ``metrics`` lists a composite's inner metric, its entry's ``when`` applies."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}

@@ -49,7 +49,7 @@ class Fault(NamedTuple):
     """``tool_error``, ``invalid_arguments``, ``unknown_tool``, ``wrong_tool``, ``loop``, ``empty_retrieval``,
     ``missing_document``, ``obeyed_injection``, ``failed_handoff``, ``handoff_loop``, ``model_error``, ``lost_instructions``,
     ``changed_number``, ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``. A judge
-    can also find ``wrong_agent`` and ``wrong_answer``."""
+    can also find ``wrong_agent`` and ``wrong_answer``. If no fault is found, the failed metric's name."""
     path: str = ""
     """Path of the step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]``, or ``output``. Empty if unknown."""
     reason: str = ""
