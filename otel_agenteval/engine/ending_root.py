@@ -179,7 +179,7 @@ class DeferredTurns:
         self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
-        """Return the root's events, or None if not ready. Raise only exceptions meant for the host, such as KeyboardInterrupt."""
+        """Return the root's events, or None if they aren't ready. Raise only exceptions meant for the host, such as KeyboardInterrupt."""
         if self._evaluating_in != threading.get_ident():  # the evaluation itself may read these events
             self.evaluate()
             self._was_missed = self._was_missed or not self._is_done

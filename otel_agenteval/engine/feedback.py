@@ -136,7 +136,7 @@ class TurnFeedback(NamedTuple):
 
 
 class FeedbackJoiner:
-    """Joiner of user feedback with turns. If the rated turn is unknown, feedback waits for at most ``feedback.wait`` seconds."""
+    """Component that assigns user feedback to turns. Feedback on an unknown turn waits for at most ``feedback.wait`` seconds."""
 
     def __init__(
         self, options: FeedbackOptions, composer: Composer, recent: RecentTurns, telemetry: Telemetry, now: Callable[[], float],

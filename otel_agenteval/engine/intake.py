@@ -30,7 +30,7 @@ from .worker import Worker
 _SHARE_OF_QUEUE = 0.5
 """Share of the worker's queue that turns can fill when they close at their deadline. If this share is full, the turns stay open."""
 _MOST_READ = 10_000
-"""Maximum number of held spans that are searched for an agent or model span."""
+"""Maximum number of spans in memory to search for an agent or model span."""
 
 
 class Intake:
