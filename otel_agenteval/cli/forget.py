@@ -144,7 +144,7 @@ def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
 
 
 class _Ahead(SystemClock):
-    """Clock that is ahead, so that jobs that wait for a budget, a server, or another process can be claimed."""
+    """Clock far in the future, so that jobs that wait for a budget, a server, or another process can be claimed."""
 
     @staticmethod
     def time_ns() -> int:
