@@ -573,7 +573,7 @@ def _text_of(cursor: Cursor | None) -> str | None:
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
-    """For values in evidence that aren't text, map paths to compact JSON. The positions in the evidence refer to this JSON."""
+    """Map the path of each non-text value with findings to the value's compact JSON, to which the findings' positions refer."""
     places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
     values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
