@@ -85,7 +85,7 @@ class ResponseOptions(Section):
     """Paths of values in JSON answers: ``{output: "messages[-1].content", context: sources}``. Answers that aren't JSON objects stay unchanged."""
 
     output: Paths = ()
-    """Path of the answer's text in a JSON answer. If you list several paths, the first path with a non-null value is used."""
+    """Path of the answer's text in a JSON object. If you list several paths, the first path with a non-null value is used."""
     context: Paths = ()
     """Path of the retrieved documents in a JSON answer, for turns whose spans contain no documents."""
     query: Paths = ()
@@ -101,7 +101,7 @@ class ReferenceOptions(Section):
     """Attributes of the root span to read as reference data: a list, or a mapping ``{attribute: reference}``. For a baggage entry,
     write ``baggage:KEY``. Other attributes are ignored."""
     given: Annotated[tuple[GivenReferences, ...], Kind("list, see [reference data](../concepts/reference-data.md)")] = ()
-    """Reference data by agent, service, or route. If several entries match, the first entry that contains a reference sets its
+    """Reference data by agent, service, or attribute. If several entries match, the first entry that contains a reference sets its
     value."""
     retrievers: PatternsOrNone = ()
     """Tools whose results are the turn's context if the spans contain no retrieved documents. ``*`` matches any characters."""

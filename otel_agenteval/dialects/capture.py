@@ -93,6 +93,7 @@ CAPTURES: Sequence[Capture] = (
     Capture(
         "LangSmith", r"langsmith", r"langsmith", {"LANGSMITH_OTEL_ENABLED": "true", "LANGSMITH_TRACING": "true"},
         off={"LANGSMITH_HIDE_INPUTS": "true", "LANGSMITH_HIDE_OUTPUTS": "true"},
+        code="before shutdown, call `wait_for_all_tracers()`, because LangSmith exports spans late",
     ),
     Capture(
         "Google ADK", r"gcp\.vertex\.agent", r"google-adk", {_GENAI: "SPAN_AND_EVENT"},
