@@ -1,7 +1,7 @@
 """``otel-agenteval demo``: run a scripted agent and print its turns and scores.
 
 The agent plans train journeys. Its model and tools are scripted, but the OpenTelemetry SDK creates the spans, and the real pipeline
-scores the turns. Times and IDs are also scripted, so each run prints the same text. The demo doesn't use the network.
+scores the turns. Durations and IDs are also scripted, so each run prints the same turns and scores. The demo doesn't use the network.
 """
 
 from __future__ import annotations

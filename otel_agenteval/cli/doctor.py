@@ -116,8 +116,8 @@ def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
 
 
 def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
-    """Return a finding about traces of the tracer ``scope`` that lack a turn, content, or the caller of tool calls (``missing``)."""
-    what = {TURN: "similar to an agent's, but without a turn", CALLER: "tool calls of an unknown turn"}
+    """Return a finding about a tracer's traces that lack a turn, content, or the caller of tool calls (``missing``)."""
+    what = {TURN: "similar to an agent's traces, but without a turn", CALLER: "tool calls of an unknown turn"}
     found = f"{number_of(int(traces), 'trace')} of {scope or 'a tracer without a name'}: "
     return bad(found + what.get(missing, "turns without input and output"), advice_on(missing, [scope]))
 
@@ -181,7 +181,7 @@ def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]
         yield good("all turns have input or output, or failed")
     unfinished = [turn for turn in turns if not turn.complete]
     if unfinished:
-        what = f"{number_of(len(unfinished), 'incomplete turn')}: at least one span never ended"
+        what = f"{number_of(len(unfinished), 'incomplete turn')}: in each one, at least one span never ended"
         yield note(what, "end all spans before the program exits")
 
 

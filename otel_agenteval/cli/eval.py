@@ -19,7 +19,7 @@ from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_
 
 EXIT_CODES = {
     OK: "the turns were scored; failed metrics and errors change the exit code only with --gate",
-    FAILED: "with --gate: there is neither a gate nor --fail-on-regression, or a gate failed, regressed, or has no verdict; with --fail-on-regression: one of these metrics regressed",
+    FAILED: "with --gate: a gate failed, regressed, or has no verdict, or there is neither a gate nor --fail-on-regression; with --fail-on-regression: one of these metrics regressed",
     UNUSABLE: "an argument is invalid, a file isn't found, or the files don't contain a turn",
 }
 

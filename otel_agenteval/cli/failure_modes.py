@@ -103,7 +103,7 @@ def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool)
     """Write the dataset, and print the command that runs it. Without cases, or if the file isn't writable, raise ConfigError."""
     if not cases:
         how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
-        raise ConfigError(f"--cases: no turn of the failure mode contains an input and can be evaluated again. {how}")
+        raise ConfigError(f"--cases: no turn of the failure mode has an input and a metric to evaluate again. {how}")
     write_report("\n".join(map(jsonio.dumps, cases)), path, "--cases")
     print(f"{number_of(len(cases), 'case')} written. Next: otel-agenteval experiment app:answer {path} --gate", file=sys.stderr)
 
