@@ -122,7 +122,7 @@ def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> A
     metrics = {name: entries for name, entries in columns.items() if entries is not None}
     for name, value in others.items():
         if isinstance(value, list) and any(map(_is_metric, value)) and (meant := misspelled(name, METRICS)):
-            raise ConfigError(f"{at}: {name}: unknown column, although it lists metrics. Did you mean {meant}?")
+            raise ConfigError(f"{at}: {name}: unknown column with metrics. Did you mean {meant}?")
     if len(metrics) > 1:
         raise ConfigError(f"{at}: must have only one of {', '.join(metrics)}. Move all entries into metrics")
     return next(iter(metrics.values()), None)

@@ -204,7 +204,7 @@ def begin(
 
 
 class Once:
-    """Cache that scores each metric on a turn only once. If ``metrics`` lists a composite's inner metric, its entry's ``when`` applies."""
+    """Cache that scores each metric on a turn only once. An entry's ``when`` in ``metrics`` also applies to inner metrics."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
