@@ -99,7 +99,7 @@ def _turns(run: Run) -> str:
         ])  # fmt: skip
     cut = f" The first {_MOST_TURNS:,} of {len(turns):,} are shown." if len(turns) > _MOST_TURNS else ""
     heads = ("turn", "agent", "failed gates", "failed", "why")
-    return f"<h2>Failed turns</h2>\n{html_table(f'Turns with a failed or errored score, the worst first.{cut}', heads, rows)}"
+    return f"<h2>Failed turns</h2>\n{html_table(f'Turns with a failed score or an error, worst first.{cut}', heads, rows)}"
 
 
 def _reason(row: ScoreRow) -> str:
@@ -120,7 +120,7 @@ def _comparison(comparison: Comparison) -> str:
             _number(change.effect, effect_of(change)), _number(change.adjusted, escape(p_value(change.adjusted).removeprefix("p = "))),
             _number(change.counts[1], n_of(change)), _cell(f'<span class="{css}">{word}</span>'),
         ])  # fmt: skip
-    about = f"{describe_pairing(comparison)}. Differences are now minus then, with 95 % intervals. p is after Holm's correction."
+    about = f"{describe_pairing(comparison)}. Differences are now minus then, with 95 % intervals. p includes Holm's correction."
     heads = ("metric", "measure", "then", "now", "difference", "interval", "effect", "p", "n", "verdict")
     title = f"<h2>Against {escape(comparison.baseline)}</h2>"
     return "\n".join([title, html_table(about, heads, rows), _list(remarks(comparison))])
