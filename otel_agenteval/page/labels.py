@@ -16,7 +16,7 @@ CHOICES = ("random", "doubtful", "hand")
 FIELDS: Mapping[str, Mapping[str, Any]] = {
     "turn_id": {"description": "ID of the turn", "type": "string", "minLength": 1, "maxLength": 200},
     "label": {"description": "pass or fail; null removes an earlier label", "enum": ["pass", "fail", None]},
-    "metric": {"description": "metric that the label is about; if absent, the whole turn", "type": ["string", "null"], "minLength": 1, "maxLength": 200},
+    "metric": {"description": "metric that the label applies to; if absent, the label applies to the whole turn", "type": ["string", "null"], "minLength": 1, "maxLength": 200},
     "value": {"description": "correct value of the score", "type": ["number", "null"], "minimum": -1e9, "maximum": 1e9},
     "rating": {"description": "1 to 5", "type": ["number", "null"], "minimum": 1, "maximum": 5},
     "comment": {"description": "free text", "type": ["string", "null"], "maxLength": 10_000},

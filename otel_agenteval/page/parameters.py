@@ -130,8 +130,8 @@ OF_TURNS = (
     Parameter("metric", "text", "turns with a score of this metric"),
     Parameter("outcome", "text", "turns with this outcome of `metric` or, if unset, of any metric", ("pass", "fail", "error")),
     Parameter("severity", "text", "turns with a finding of this severity in a matching score", tuple(SEVERITIES)),
-    Parameter("below", "number", "turns with a value of `metric` below this"),
-    Parameter("above", "number", "turns with a value of `metric` above this"),
+    Parameter("below", "number", "turns with a value of `metric` below this number"),
+    Parameter("above", "number", "turns with a value of `metric` above this number"),
     Parameter("tool", "text", "turns that called this tool"),
     Parameter("mode", "text", "turns with the failure mode of this ID"),
     Parameter(

@@ -52,7 +52,7 @@ ROUTES = (
         *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
         Parameter("order", "text", "sort order. `newest` and `oldest` sort by start time. Other orders sort only the turns that can be read within the time limit", ("newest", "oldest", *RANKED), default="newest"),
     ), gives=("turns", "next", "searching")),
-    Route("GET", "/count", Api.count, f"Count turns, up to {MOST_COUNTED:,}. If `complete` is false, there are more", OF_TURNS, gives=("turns", "complete")),
+    Route("GET", "/count", Api.count, f"Count turns, up to {MOST_COUNTED:,}. If `complete` is false, there are more turns", OF_TURNS, gives=("turns", "complete")),
     Route("GET", "/conversations", Api.conversations, "List conversations that contain a matching turn, with totals, in pages, latest first. A conversation can be on several pages", (
         *OF_TURNS, Parameter("limit", "count", "number of matching turns whose conversations are listed", least=1, most=500, default=500), _CURSOR,
     ), gives=("conversations", "next")),
@@ -88,7 +88,7 @@ ROUTES = (
         *OF_SUMS, Parameter("by", "text", "attribute to group turns by", tuple(GROUPS), default="version"),
         Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),
     ), gives=("by", "before", "after", "others", "lines")),
-    Route("GET", "/compare/cases", Api.cases, "List the cases that two groups share, with the latest turn of each and their score differences", (
+    Route("GET", "/compare/cases", Api.cases, "List the cases that two groups share, with each group's latest turn and the score differences", (
         *OF_TURNS, Parameter("by", "text", "attribute to group turns by", ("version", "model", "agent", "service"), default="version"),
         Parameter("before", "text", "first group", required=True), Parameter("after", "text", "second group", required=True),
         Parameter("limit", "count", "maximum number of results", least=1, most=500, default=50), _CURSOR,
@@ -96,7 +96,7 @@ ROUTES = (
     Route("GET", "/metrics", Api.metrics, "Get the catalog of metrics", gives=("metrics",)),
     Route("GET", "/health", Api.health, "Get the status of the sidecar and the store", gives=("sidecar", "store")),
     Route("GET", "/labels", Api.labelled, "List the current labels", gives=("labels",)),
-    Route("GET", "/labels/next", Api.next_to_label, "Get an unlabeled turn of the latest 1,000: drawn at random, or the turn with the score closest to its threshold", (*WHEN, *WHOSE, Parameter("metric", "text", "metric of the label"), Parameter("choice", "text", "how to choose the turn", CHOICES[:2], default="random")), gives=("turn_id", "labelled")),
+    Route("GET", "/labels/next", Api.next_to_label, "Get an unlabeled turn from the latest 1,000: drawn at random, or the turn with the score closest to its threshold", (*WHEN, *WHOSE, Parameter("metric", "text", "metric of the label"), Parameter("choice", "text", "how to choose the turn", CHOICES[:2], default="random")), gives=("turn_id", "labelled")),
     Route("POST", "/labels", Api.label, "Store a label for `calibrate`", body=FIELDS, gives=("label",)),
 )  # fmt: skip
 
