@@ -9,7 +9,7 @@ import logging
 import ssl
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,6 +17,7 @@ import httpcore
 import httpx
 
 from .clock import SYSTEM_CLOCK
+from .contexts import setting
 from .deadlines import Deadline, addresses_of
 from .extras import installed
 from .proxies import proxy_for
@@ -30,14 +31,9 @@ _TRUSTING = threading.Lock()
 logging.getLogger("httpx").addFilter(lambda _record: _DEADLINE.get() is None)
 
 
-@contextmanager
-def bounded_by(deadline: Deadline) -> Iterator[None]:
+def bounded_by(deadline: Deadline) -> AbstractContextManager[None]:
     """Apply a deadline to all requests that this thread or task sends through :func:`pool_to`."""
-    token = _DEADLINE.set(deadline)
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(token)
+    return setting(_DEADLINE, deadline)
 
 
 def client_to(url: str, *, verify: ssl.SSLContext | None = None, headers: Mapping[str, str] | None = None) -> httpx.Client:

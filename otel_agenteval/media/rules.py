@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ..core.contexts import setting
 from ..core.errors import MetricError
 
 T = TypeVar("T")
@@ -72,8 +73,7 @@ class Rules:
         if scheme not in ("http", "https") or "@" in parts.netloc or not host:
             return False
         host = f"[{host}]" if ":" in host else host
-        default = 443 if scheme == "https" else 80
-        name = host if port in (None, default) else f"{host}:{port}"
+        name = host if port in (None, 443 if scheme == "https" else 80) else f"{host}:{port}"
         return any(name == one or (one.startswith("*.") and name.endswith(one[1:])) for one in self.hosts)
 
     def too_large(self) -> MetricError:
@@ -90,14 +90,9 @@ _RULES: ContextVar[Rules | None] = ContextVar("otel_agenteval_media_rules", defa
 _INLINE_ONLY = Rules()
 
 
-@contextmanager
-def opening(rules: Rules) -> Iterator[None]:
+def opening(rules: Rules) -> AbstractContextManager[None]:
     """Apply rules to all media that this thread or task opens in the ``with`` block."""
-    token = _RULES.set(rules)
-    try:
-        yield
-    finally:
-        _RULES.reset(token)
+    return setting(_RULES, rules)
 
 
 def current_rules() -> Rules:
@@ -116,14 +111,9 @@ def scheme_of(reference: str) -> str | None:
 _SHARED: ContextVar[dict[Hashable, Any] | None] = ContextVar("otel_agenteval_shared_media", default=None)
 
 
-@contextmanager
-def sharing() -> Iterator[None]:
+def sharing() -> AbstractContextManager[None]:
     """Cache the media that this thread or task opens in the ``with`` block, so that metrics can share the media."""
-    token = _SHARED.set({})
-    try:
-        yield
-    finally:
-        _SHARED.reset(token)
+    return setting(_SHARED, {})
 
 
 def is_shared() -> bool:

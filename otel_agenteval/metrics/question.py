@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..core.contexts import setting
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -118,8 +120,5 @@ def current_evaluation() -> EvaluationState | None:
 def evaluating(metric: str, identity: str, reads_all: bool, model: str | None = None) -> Iterator[EvaluationState]:
     """Set the current evaluation of this thread or task during the ``with`` block."""
     evaluation = EvaluationState(metric, identity, reads_all, model)
-    token = _CURRENT.set(evaluation)
-    try:
+    with setting(_CURRENT, evaluation):
         yield evaluation
-    finally:
-        _CURRENT.reset(token)

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ...core.contexts import setting
 from ...core.price_table import Tokens
 from ...core.prices import table_cost, table_name
 from ...core.score import Exchange
@@ -126,11 +127,8 @@ class Total:
 @contextmanager
 def _collecting(collectors: ContextVar[tuple[list[T], ...]]) -> Iterator[list[T]]:
     found: list[T] = []
-    token = collectors.set((*collectors.get(), found))
-    try:
+    with setting(collectors, (*collectors.get(), found)):
         yield found
-    finally:
-        collectors.reset(token)
 
 
 _RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_recorders", default=())
@@ -157,14 +155,9 @@ def record_exchange(exchange: Exchange) -> None:
 _ADMIT: ContextVar[Callable[[], None]] = ContextVar("otel_agenteval_admit_repair", default=lambda: None)
 
 
-@contextmanager
-def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
+def admitting_repairs(admit: Callable[[], None]) -> AbstractContextManager[None]:
     """Call ``admit`` before each repair request in the block. ``admit`` can raise a :class:`JudgeError` to prevent the request."""
-    token = _ADMIT.set(admit)
-    try:
-        yield
-    finally:
-        _ADMIT.reset(token)
+    return setting(_ADMIT, admit)
 
 
 def admit_repair() -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
 from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.contexts import setting
 from ...core.sqlite import Schema, SqliteFile
 
 _OVERHEAD = 128
@@ -32,14 +33,9 @@ SCHEMA = Schema("verdict cache", 0x4F414543, _TABLES)  # "OAEC"
 _BYPASSED: ContextVar[bool] = ContextVar("otel_agenteval_cache_bypassed", default=False)
 
 
-@contextmanager
-def bypassing_cache() -> Iterator[None]:
+def bypassing_cache() -> AbstractContextManager[None]:
     """Bypass the caches of all judges that the current thread or task calls within the block."""
-    token = _BYPASSED.set(True)
-    try:
-        yield
-    finally:
-        _BYPASSED.reset(token)
+    return setting(_BYPASSED, True)
 
 
 def is_cache_bypassed() -> bool:
