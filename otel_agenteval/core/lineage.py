@@ -82,8 +82,7 @@ def has_other_workers() -> bool:
 
 def listens(process: Process, port: int) -> bool:
     """Return True if ``process`` listens on the TCP port. Without ``/proc``, return False."""
-    tables = b"\n".join(_read(_PROC / "net" / name) for name in ("tcp", "tcp6"))
-    rows = [line.split() for line in tables.splitlines()]
+    rows = [line.split() for name in ("tcp", "tcp6") for line in _read(_PROC / "net" / name).splitlines()]
     found = {f"socket:[{row[9].decode()}]" for row in rows if row[3:4] == [b"0A"] and row[1].endswith(b":%04X" % port)}
     with suppress(OSError):
         return any(str(link.readlink()) in found for link in (_PROC / str(process.pid) / "fd").iterdir())
@@ -92,8 +91,7 @@ def listens(process: Process, port: int) -> bool:
 
 def _is_worker_of_gunicorn() -> bool:
     """Return True in a gunicorn worker that can't read its ancestors in ``/proc``, for example after it dropped privileges."""
-    is_same_program_known = bool(_read(_PROC / str(os.getppid()) / "auxv"))
-    return os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn/") and not is_same_program_known
+    return os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn/") and not _read(_PROC / str(os.getppid()) / "auxv")
 
 
 def _goes_on_with(child: int, parent: int) -> bool:

@@ -21,8 +21,7 @@ LONGEST_WAIT = 3_600.0
 
 def backoff(failures: int, first: float, longest: float) -> float:
     """Return the seconds to wait: ``first``, doubled after each failure (up to ``longest``), times a random factor (0.5 to 1)."""
-    pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
-    return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+    return min(longest, first * 2.0 ** min(max(0, failures - 1), 64)) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 
 def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
