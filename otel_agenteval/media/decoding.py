@@ -126,17 +126,13 @@ def _carried_out(order: dict[str, Any], data: bytes) -> dict[str, Any]:
         "at_once": max(1, rules.decode_total // max(1, rules.decode_memory)), "wait": _MOST_WAITING,
         "seconds": rules.decode_timeout, "memory": rules.decode_memory, "max_pixels": rules.max_pixels, "max_edge": rules.max_edge, **order,
     }  # fmt: skip
-    environment = {
-        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-    }
+    added = {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     kept = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command
             (_python(), *_DECODER), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_MOST_WAITING + 2 * rules.decode_timeout + _START_SECONDS, check=False,
-            env={**environment, **{name: os.environ[name] for name in kept if name in os.environ}},
+            env={**added, **{name: os.environ[name] for name in kept if name in os.environ}},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise _late(rules.decode_timeout) from None

@@ -106,9 +106,5 @@ def is_public(address: str) -> bool:
     return all(map(_is_global, embedded)) and (stands_for_another or (found in _PUBLIC and _is_global(found)))
 
 
-def _is_global(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    return (
-        found.is_global
-        and not found.is_multicast
-        and not any(found in net for net in _NOT_PUBLIC if net.version == found.version)
-    )
+def _is_global(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return ip.is_global and not ip.is_multicast and not any(ip in net for net in _NOT_PUBLIC if net.version == ip.version)

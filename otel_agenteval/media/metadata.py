@@ -69,7 +69,7 @@ def _png(data: bytes) -> bytes:
 def _png_profile(chunk: bytes) -> Iterator[bytes]:
     packed = chunk[chunk.index(0) + 2 :]
     try:
-        profile = without_texts(zlib.decompressobj().decompress(packed, _LARGEST_PROFILE))
+        profile = without_texts(zlib.decompressobj().decompress(packed, _LARGEST_READ))
     except zlib.error:
         return
     if profile is not None:
@@ -271,7 +271,7 @@ WITHOUT_METADATA = frozenset(_STRIP)
 # --- color profiles
 
 
-_LARGEST_PROFILE = 1 << 20
+_LARGEST_READ = 1 << 20
 """Maximum size of a color profile to read, in bytes."""
 _LARGEST_KEPT = 60_000
 """Maximum size of a color profile to keep, in bytes. The profile must fit into one JPEG segment."""
@@ -288,12 +288,7 @@ _PARAMETERS = (1, 3, 4, 5, 7)
 def without_texts(profile: bytes) -> bytes | None:
     """Return an equivalent color profile without texts. For a broken, large, or table-based profile, return None."""
     space = profile[16:20]
-    if (
-        len(profile) > _LARGEST_PROFILE
-        or profile[36:40] != b"acsp"
-        or profile[12:16] not in _CLASSES
-        or profile[20:24] != b"XYZ "
-    ):
+    if len(profile) > _LARGEST_READ or profile[36:40] != b"acsp" or profile[12:16] not in _CLASSES or profile[20:24] != b"XYZ ":
         return None
     try:
         (count,) = struct.unpack_from(">I", profile, 128)
@@ -323,8 +318,7 @@ def _profile(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | No
 
 def _numbers(data: bytes, kind: bytes, count: int) -> bytes:
     """Return a color profile's tag with ``count`` numbers. For large numbers, which could encode text, raise ValueError."""
-    found = struct.unpack_from(f">{count}i", data, 8)
-    return kind + bytes(4) + struct.pack(f">{count}i", *_sane(found))
+    return kind + bytes(4) + struct.pack(f">{count}i", *_sane(struct.unpack_from(f">{count}i", data, 8)))
 
 
 def _sane(numbers: Sequence[int]) -> Sequence[int]:
@@ -336,7 +330,7 @@ def _sane(numbers: Sequence[int]) -> Sequence[int]:
 def _table(data: bytes) -> bytes:
     """Return a color profile's tone curve. If values decrease, raise ValueError, because the curve could encode text."""
     (count,) = struct.unpack_from(">I", data, 8)
-    points = struct.unpack_from(f">{min(count, _LARGEST_PROFILE)}H", data, 12)
+    points = struct.unpack_from(f">{min(count, _LARGEST_READ)}H", data, 12)
     if list(points) != sorted(points):
         raise ValueError("color profile: tone curve values must not decrease")
     return b"curv" + bytes(4) + struct.pack(f">I{count}H", count, *points)

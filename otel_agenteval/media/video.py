@@ -246,10 +246,9 @@ def _blockiness(grey: Any) -> float:
     """Return the ratio of edges on the compression-block grid to other edges: 1 without blocks, 2 with visible blocks."""
     found = []
     for steps in (np.abs(np.diff(grey, axis=1)), np.abs(np.diff(grey, axis=0)).T):
-        if steps.shape[1] < 3 * _BLOCK:
-            continue
-        means = steps.mean(axis=0)
-        on = means[_BLOCK - 1 :: _BLOCK]
-        off = np.delete(means, np.s_[_BLOCK - 1 :: _BLOCK])
-        found.append((float(on.mean()) + 0.1) / (float(off.mean()) + 0.1))
+        if steps.shape[1] >= 3 * _BLOCK:
+            means = steps.mean(axis=0)
+            on = means[_BLOCK - 1 :: _BLOCK]
+            off = np.delete(means, np.s_[_BLOCK - 1 :: _BLOCK])
+            found.append((float(on.mean()) + 0.1) / (float(off.mean()) + 0.1))
     return max(found, default=1.0)
