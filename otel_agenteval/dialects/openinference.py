@@ -314,11 +314,7 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
     if isinstance(image, dict):
         inner = image.get("image")
         return {"type": "image", "uri": inner.get("url") if isinstance(inner, dict) else None}
-    return {
-        "type": flat.get("type", "text"),
-        "text": flat.get("text"),
-        **{k: v for k, v in flat.items() if k not in ("type", "text")},
-    }
+    return {"type": "text", "text": None, **flat}
 
 
 def objects_under(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:

@@ -83,13 +83,9 @@ def may_be_message(names: Collection[str]) -> bool:
     return not _SURE_KEYS.isdisjoint(names) or ("type" in names and not _BESIDE_TYPE.isdisjoint(names))
 
 
-def _is_list_of_words(content: Any) -> bool:
+def _is_list_of_words(parts: Any) -> bool:
     """Return True if the content is a list of single words, such as permissions. Such a list isn't message content."""
-    return (
-        isinstance(content, (list, tuple))
-        and bool(content)
-        and all(part.__class__ is str and " " not in part for part in content)
-    )
+    return isinstance(parts, (list, tuple)) and bool(parts) and all(part.__class__ is str and " " not in part for part in parts)
 
 
 def is_telling(node: Mapping[str, Any]) -> bool:
