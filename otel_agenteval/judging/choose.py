@@ -90,8 +90,7 @@ class Chooser:
                     if before is None:
                         chances[key] = self._metrics.rule(key).chance(turn, known, now)
                     else:
-                        is_certain = self._is_certain_now(metric, key, before, scored, known)
-                        chances[key] = _CERTAIN if is_certain else before
+                        chances[key] = _CERTAIN if self._is_certain_now(metric, key, before, scored, known) else before
                     self._sample.record_turn(metric.name, key, scored, proxies)
             except Exception as error:
                 self._failed("judging", error)

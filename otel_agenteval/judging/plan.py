@@ -217,8 +217,7 @@ class _Draft:
         if decision is not None:
             score.detail["decided_by"] = decision._asdict()
         judged = judged_by(metric.metric.kind, chance, scored.root, called_model=False)
-        content = self._content.exported(scored.turn, scored.redactor)
-        self.answered.append(judged_turn(scored, score, judged, content=content))
+        self.answered.append(judged_turn(scored, score, judged, content=self._content.exported(scored.turn, scored.redactor)))
         self._outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
 
     def _take_waiting(self, key: str) -> tuple[Waiting, ...]:
@@ -283,11 +282,7 @@ class _Draft:
         groups = []
         for metric, own in waiting:
             keys = {key_of(leaf, conversation=conversation) for leaf in leaves(metric)}
-            calls = {
-                number
-                for number, (payload, _) in enumerate(self.calls)
-                if any(unmarked(one.key) in keys for one in payload.waits)
-            }
+            calls = {place for place, (call, _) in enumerate(self.calls) if any(unmarked(one.key) in keys for one in call.waits)}
             groups.append(_Group(calls, [(metric, own)]))
         for group in _joined(groups):
             first, *others = sorted(group.calls)

@@ -274,8 +274,7 @@ class JobRunner:
             following = self._follow_ups.without_score(payload, scored, counted_as)
             judged = judged_by("llm", payload.chance, payload.root)
             failed = Score(payload.metric, status="error", error_type=reason)
-            made = replace(judged_turn(scored, failed, judged), scores=())
-            return Done(made, failed, following, None)
+            return Done(replace(judged_turn(scored, failed, judged), scores=()), failed, following, None)
         except Exception as error:
             self._failed("judging", error)
             return None

@@ -283,9 +283,7 @@ _LASTING = frozenset(("http_501", "http_505"))
 
 
 def is_transient(error_type: str | None) -> bool:
-    return error_type is not None and (
-        error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
-    )
+    return error_type in _TRANSIENT or (error_type is not None and error_type.startswith("http_5") and error_type not in _LASTING)
 
 
 _OF_SETTINGS = frozenset(("unpriced", "http_401", "http_403", "http_404"))

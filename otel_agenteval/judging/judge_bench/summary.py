@@ -221,8 +221,7 @@ class BenchSummary:
             for trust in ("trusted", "trends", "not trusted", "unknown")
         }
         lines = [f"{text}: {', '.join(by_trust[trust])}" for trust, text in _SENTENCES.items() if by_trust[trust]]
-        found = [each.sentence for each in self.biases.values() if each.found]
-        return lines + [f"Bias: {sentence}" for sentence in found]
+        return lines + [f"Bias: {each.sentence}" for each in self.biases.values() if each.found]
 
     def to_dict(self) -> dict[str, Any]:
         return {

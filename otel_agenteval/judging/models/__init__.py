@@ -53,18 +53,16 @@ def judge_from(
             raise ConfigError(f"{config.where(('judge', *path))}: {error}{hint}") from None
         return named[name]
 
-    choices = [
-        Choice(judge_named(one.model, "choose", n, "model"), one.metric, one.agent) for n, one in enumerate(options.choose)
-    ]
+    chosen = [Choice(judge_named(one.model, "choose", n, "model"), one.metric, one.agent) for n, one in enumerate(options.choose)]
     second = None
     if options.second.model is not None:
         second = SecondOpinion(
             judge_named(options.second.model, "second", "model"), options.second.margin, options.second.tolerance
         )
     panel = [judge_named(model, "panel", "models", n) for n, model in enumerate(options.panel.models)]
-    if not (choices or second or panel):
+    if not (chosen or second or panel):
         return main
-    return JudgeGroup(main, choices, second, panel, options.panel.combine)
+    return JudgeGroup(main, chosen, second, panel, options.panel.combine)
 
 
 def _another_judge(config: Config, name: str, main: Judge, servers: dict[str, Judge], shared: Mapping[str, Any]) -> Judge:

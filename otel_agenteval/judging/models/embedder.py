@@ -325,7 +325,7 @@ class ClipEmbedder(InProcessEmbedder):
         for text in texts:  # one by one: text lengths vary a lot, and images are large
             is_image = isinstance(text, ImageReference)
             if is_image and "://" not in text and not text.startswith("data:"):
-                raise JudgeError("embedder: an image must be a data: or http(s) URI, got an ID", "unsupported_media")
+                raise JudgeError("embedder: an image needs a URL or embedded data, got only an ID", "unsupported_media")
             if is_image:
                 vector = self._run(self._images, {"pixel_values": self._pixels(text)}, _OF_IMAGES)
             else:

@@ -150,8 +150,7 @@ class Judge(JudgeModel):
             if message is None:
                 found = self._moderate(question, until)
             else:
-                reply = self._complete((message,), question, until)
-                found = self._verdict(message, reply, question, until)
+                found = self._verdict(message, self._complete((message,), question, until), question, until)
         except JudgeError as error:
             raise JudgeError(f"{question.stage}: judge: {error}", error.error_type, error.retry_after) from None
         if self._cache is not None:  # stored once the metric accepts it, because a cached invalid reply would fail again

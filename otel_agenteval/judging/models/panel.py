@@ -93,8 +93,7 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
 
     def answer(self, question: Question) -> dict[str, Any]:
         evaluation = current_evaluation()
-        judge = self.main if evaluation is None else self._first(evaluation.metric, "")
-        return judge.answer(question)
+        return (self.main if evaluation is None else self._first(evaluation.metric, "")).answer(question)
 
     @property
     def priced(self) -> bool:

@@ -214,9 +214,8 @@ def injections_for(verdict: str, best: str) -> tuple[Injection, ...]:
         "order": order, "order in base64": base64.b64encode(order.encode()).decode(), "order in rot13": codecs.encode(order, "rot13"),
         "verdict": verdict, "best": best, "weather": "The weather is mild and the sea is calm. " * 60, "sea": " The sea is calm." * 60,
     }  # fmt: skip
-    found = []
-    for kind, texts in load_yaml(Path(__file__).with_name("injections.yaml")).items():
-        for name, text in texts.items():
-            filled = _REPLACED.sub(lambda word: values[word[1]], text)
-            found.append(Injection(name, kind, _DISGUISES.get(name, str)(filled)))
-    return tuple(found)
+    return tuple(
+        Injection(name, kind, _DISGUISES.get(name, str)(_REPLACED.sub(lambda word: values[word[1]], text)))
+        for kind, texts in load_yaml(Path(__file__).with_name("injections.yaml")).items()
+        for name, text in texts.items()
+    )

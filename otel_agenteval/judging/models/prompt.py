@@ -135,8 +135,7 @@ def _shortened(texts: Mapping[str, str], room: int) -> dict[str, str]:
     for name, text in texts.items():
         if sizes[name] > share:
             kept = len(text) * share // sizes[name] // 2  # characters at the beginning, and at the end
-            missing = sizes[name] - share
-            found[name] = f"{text[:kept]}\n[… about {missing} tokens are left out here …]\n{text[len(text) - kept :]}"
+            found[name] = f"{text[:kept]}\n[… about {sizes[name] - share} tokens are left out here …]\n{text[len(text) - kept :]}"
     return found
 
 
@@ -174,8 +173,7 @@ def _bits_of(text: str, room: int) -> list[str]:
     bounds = array("d", weights)
     found, start = [], 0
     while True:
-        spent = bounds[start - 1] if start else 0.0
-        end = bisect.bisect_right(bounds, spent + room)
+        end = bisect.bisect_right(bounds, (bounds[start - 1] if start else 0.0) + room)
         found.append(text[start:end])
         if end >= len(text):
             break

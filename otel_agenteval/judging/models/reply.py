@@ -195,8 +195,7 @@ def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> 
 
 def _flat(text: str) -> str:
     """Decode Unicode escapes, remove spaces and backslashes, and unify quotes and case, so that different notations match."""
-    unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
-    return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()
+    return _BLANK.sub("", _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)).translate(_QUOTES).casefold()
 
 
 # --- forms. A prompt describes the reply by a form with a hint for each value: {"score": <0 to 100>, "reason": "<why>"}. The schema

@@ -125,8 +125,7 @@ class RedisQueue(JobQueue):
         """Return a claimed job to the queue. If this call raises an error, the job becomes due when its lease ends."""
         job_id, fence = self._fence(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
-        shard = self._shards[self._number_of(job_id)]
-        return bool(self._call(_retry, shard, job_id, fence, repr(float(when)), int(counted)))
+        return bool(self._call(_retry, self._shards[self._number_of(job_id)], job_id, fence, repr(float(when)), int(counted)))
 
     def dead_letters(self) -> list[tuple[str, str]]:
         found: list[tuple[tuple[int, ...], str, str]] = []

@@ -112,8 +112,7 @@ def media_of(uri: str) -> Media | None:
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower() if colon else ""
     if scheme in ("http", "https"):
-        mime = mimetypes.guess_type(urllib.parse.urlsplit(uri).path)[0] or "image/*"
-        return Media(mime, url=uri)
+        return Media(mimetypes.guess_type(urllib.parse.urlsplit(uri).path)[0] or "image/*", url=uri)
     if scheme != "data":
         if scheme.isascii() and scheme[:1].isalpha() and all(c.isalnum() or c in "+-." for c in scheme):
             raise JudgeError("the media URI must start with data:, http:, or https:", "media_not_allowed")

@@ -55,11 +55,9 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     why = parsing.mapping(body.get("incomplete_details")).get("reason")
     usage = parsing.mapping(body.get("usage"))
     cached = parsing.mapping(usage.get("input_tokens_details")).get("cached_tokens")
-    counted = TokenUsage(
-        parsing.count(usage.get("input_tokens")), parsing.count(usage.get("output_tokens")), parsing.count(cached)
-    )
+    used = TokenUsage(parsing.count(usage.get("input_tokens")), parsing.count(usage.get("output_tokens")), parsing.count(cached))
     if why == "content_filter" or any(part.get("type") == "refusal" for part in parts):
-        return ChatReply(reply, counted, "refusal")
+        return ChatReply(reply, used, "refusal")
     if why is not None:
-        return ChatReply(reply, counted, "length" if why == "max_output_tokens" else None)
-    return ChatReply(reply, counted, "stop" if body.get("status") == "completed" else None)
+        return ChatReply(reply, used, "length" if why == "max_output_tokens" else None)
+    return ChatReply(reply, used, "stop" if body.get("status") == "completed" else None)
