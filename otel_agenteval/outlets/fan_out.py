@@ -47,12 +47,10 @@ def outlets_from(setup: Setup) -> list[Outlet]:
     Each outlet module has a function ``outlet_from(wanted, setup)``, which returns the outlet for an option, or None if
     another outlet already exports the same data. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
     """
-    options = setup.config.outlets
-    wanted = {option: getattr(options, option) for option in MODULES}
     made = [
-        import_module(MODULES[option], __package__).outlet_from(value, setup)
-        for option, value in wanted.items()
-        if value not in (None, False, "off")
+        import_module(module, __package__).outlet_from(value, setup)
+        for option, module in MODULES.items()
+        if (value := getattr(setup.config.outlets, option)) not in (None, False, "off")
     ]
     return [outlet for outlet in made if outlet is not None]
 

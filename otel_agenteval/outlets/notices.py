@@ -250,8 +250,7 @@ def _slack(notices: Sequence[Notice], context: Context) -> Bodies:
             lines.append(f"• {where} {escaped(_explanation(example))}".rstrip())
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2_900]}})
     if len(notices) > _MOST_NOTICES:
-        left_out = f"and {len(notices) - _MOST_NOTICES:,} more"
-        blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": left_out}]})
+        blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": f"and {len(notices) - _MOST_NOTICES:,} more"}]})
     more = f" and {len(notices) - 1} more" if len(notices) > 1 else ""
     return [{"text": escaped(f"{notices[0].title}{more}"), "blocks": blocks}]
 

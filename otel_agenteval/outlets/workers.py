@@ -334,10 +334,8 @@ def _as_data(family: Family) -> list[Any]:
 
 
 def _from_data(instrument: Instrument, data: Any) -> Family:
-    values: dict[Labels, float] = {}
+    values: dict[Labels, float] = {tuple(labels): value for labels, value in data[0]} if data else {}
     distributions: dict[Labels, Distribution] = {}
-    for labels, value in data[0] if data else ():
-        values[tuple(labels)] = value
     for labels, counts, total, least, most, exemplars in data[1] if data else ():
         if len(counts) == len(instrument.buckets) + 1:  # otherwise another version wrote it
             kept = tuple([None if one is None else Exemplar(*one) for one in exemplars])

@@ -383,8 +383,7 @@ class OtlpOutlet(Outlet):
 def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
     directory = None if wanted.spool is None else wanted.spool.directory
     setup.warn_of_fault(("outlets", "otlp", "spool", "directory"), directory, fault_of_folder, "scores wait in memory")
-    mode = log_mode(wanted.log_events, setup.config)
-    return OtlpOutlet(wanted, setup.telemetry, setup.instance_id, setup.version, mode=mode)
+    return OtlpOutlet(wanted, setup.telemetry, setup.instance_id, setup.version, mode=log_mode(wanted.log_events, setup.config))
 
 
 _FOREVER = float("inf")

@@ -149,8 +149,7 @@ class SpoolFile:
         """Move batches from ended processes' files to this file. Return the number of moved records."""
         adopted = 0
         for slot in range(_SLOTS):
-            exists = Path(self._directory, f"outbox-{slot}.db").exists()
-            db = self._opened(slot) if slot != self._slot and exists else None
+            db = self._opened(slot) if slot != self._slot and Path(self._directory, f"outbox-{slot}.db").exists() else None
             if db is None:
                 continue
             with suppress(sqlite3.DatabaseError), closing(db):

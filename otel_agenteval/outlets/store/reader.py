@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -87,6 +87,7 @@ EXPORTED: tuple[str, ...] = (
 """Default keys, in order, of a row from :meth:`StoreReader.rows`."""
 _BOOLEANS = ("complete", "passed", "is_conversation", "cost_estimated")
 _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes", "tools", "facts", "fault")
+_DECODE: dict[str, Callable[[Any], Any]] = {**dict.fromkeys(_BOOLEANS, bool), **dict.fromkeys(_JSON, jsonio.loads)}
 
 
 class StoreReader:
@@ -565,12 +566,9 @@ def cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:
 def plain(row: sqlite3.Row) -> dict[str, Any]:
     """Convert a database row to a dictionary, with JSON columns and booleans decoded."""
     found = dict(row)
-    for name in _BOOLEANS:
+    for name, decode in _DECODE.items():
         if found.get(name) is not None:
-            found[name] = bool(found[name])
-    for name in _JSON:
-        if found.get(name) is not None:
-            found[name] = jsonio.loads(found[name])
+            found[name] = decode(found[name])
     return found
 
 

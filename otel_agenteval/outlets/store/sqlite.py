@@ -62,7 +62,5 @@ def open_reader(path: str) -> sqlite3.Connection:
 
 
 def bytes_used(db: sqlite3.Connection) -> int:
-    pages, free, size = (
-        int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count", "page_size")
-    )
+    pages, free, size = (int(db.execute(f"PRAGMA {key}").fetchone()[0]) for key in ("page_count", "freelist_count", "page_size"))
     return (pages - free) * size

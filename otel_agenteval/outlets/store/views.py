@@ -449,8 +449,7 @@ class Views(StoreReader):
     def extent(self, tenant: str | None = None) -> tuple[float, float] | None:
         """Return the times of the first and the last turn, or None if there are no turns. A tenant's times are rounded to hours."""
         if tenant is not None:
-            sums = self._sums(Filter())
-            query = f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = {self._sql.p}"
+            query = f"SELECT min(hour), max(hour) FROM ({self._sums(Filter())}) AS sums WHERE tenant = {self._sql.p}"
             low, high = self._db.execute(query, (tenant,)).fetchone()
             return (low * HOUR, (high + 1) * HOUR) if low is not None else None
         first = self._db.execute(f"SELECT {AT} FROM turns ORDER BY {AT} LIMIT 1").fetchone()
@@ -479,8 +478,7 @@ class Views(StoreReader):
 
     def sums_of(self, first: int, last: int) -> list[tuple[Any, ...]]:
         """Compute rows of ``hourly`` from turns that started at or after ``first`` and before ``last`` (Unix times in seconds)."""
-        where = f"{AT} >= {first} AND {AT} < {last}"
-        rows = self._db.execute(_sums_by_hour(where, self._sql))
+        rows = self._db.execute(_sums_by_hour(f"{AT} >= {first} AND {AT} < {last}", self._sql))
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
@@ -583,8 +581,7 @@ class Summer:
                 update = f"UPDATE stale_minutes SET summed = {p} WHERE minute = {p} AND marks = {p}"
                 if db.execute(update, (marks, minute, marks)).rowcount:
                     db.execute(f"DELETE FROM minutely WHERE minute = {p}", (minute,))
-                    statement = self._sql.insert("minutely", ("minute", *HOURLY_COLUMNS))
-                    db.executemany(statement, [(minute, *row) for row in rows])
+                    db.executemany(self._sql.insert("minutely", ("minute", *HOURLY_COLUMNS)), [(minute, *row) for row in rows])
         self._marks = found
         return len(resting)
 
