@@ -316,8 +316,7 @@ class Service:
         await asyncio.gather(*(server.stop(grace) for name, server in self._servers.items() if name in receiving or not watched))
         for task in self._maintenance:
             task.cancel()
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._end_engine, until)
+        await asyncio.get_running_loop().run_in_executor(None, self._end_engine, until)
         for name, server in self._servers.items():
             if name not in receiving and watched:  # these show the progress until the end
                 await server.stop(0.5)

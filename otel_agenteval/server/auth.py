@@ -148,10 +148,8 @@ _RATES: tuple[Quota, Quota] = ("bytes_per_second", "spans_per_second")
 
 
 def _over(quota: Quota, wait: float) -> Refusal:
-    seconds = max(_SHORTEST_WAIT, min(wait, _LONGEST_WAIT))
-    return Refusal(
-        "throttled", f"this tenant is over its quota {quota} (serve.tenants); retry in {seconds:.1f} s", seconds, quota
-    )
+    wait = max(_SHORTEST_WAIT, min(wait, _LONGEST_WAIT))
+    return Refusal("throttled", f"this tenant is over its quota {quota} (serve.tenants); retry in {wait:.1f} s", wait, quota)
 
 
 def _digest(token: str) -> bytes:

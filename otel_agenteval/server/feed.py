@@ -103,12 +103,9 @@ class Feed:
         logs, invalid = json_logs(body, GENAI) if is_json else split_logs(body, GENAI)
         wanted: list[tuple[OtlpLog, int]] = []
         for log, size in logs:
-            feedback = is_feedback_record(log.part.name, log.part.attributes)
-            if not log.trace_id or (
-                log.part.name == semconv.EVENT and not feedback
-            ):  # a score that otel-agenteval exported itself
-                continue
-            if self._takes_all or self._is_sampled(log.trace_id.to_bytes(16, "big")):
+            # a score that otel-agenteval exported itself
+            is_score = log.part.name == semconv.EVENT and not is_feedback_record(log.part.name, log.part.attributes)
+            if log.trace_id and not is_score and (self._takes_all or self._is_sampled(log.trace_id.to_bytes(16, "big"))):
                 log.trace_id += base
                 wanted.append((log, size))
         return Batch(logs=wanted, invalid=invalid)

@@ -340,8 +340,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._end(stream, Refusal("bad_data", "the call has no complete message").answer)
             return
         encoding = call.encoding if call.prefix[0] else ""
-        body = call.pieces.joined()
-        request = ExportRequest(call.signal, body, encoding, json=False, share=call.share, tenant=call.tenant)
+        request = ExportRequest(call.signal, call.pieces.joined(), encoding, json=False, share=call.share, tenant=call.tenant)
         call.task = self._loop.create_task(self._answer(stream, call, request))
 
     async def _answer(self, stream: int, call: _GrpcCall, request: ExportRequest) -> None:

@@ -71,8 +71,7 @@ class OtlpHandler:
 
     def refused(self, refusal: Refused, signal: str, is_json: bool) -> Response:
         self.receiver.refused("http", signal, refusal)
-        status = refusal.status()
-        response = _message(refusal.http_status, status, is_json)
+        response = _message(refusal.http_status, refusal.status(), is_json)
         if refusal.retry_after is not None:
             response.headers.append(("retry-after", str(max(1, math.ceil(refusal.retry_after)))))
         if refusal.kind == "unauthenticated":

@@ -52,10 +52,8 @@ class Notifier:
     def send(self, **state: str | int) -> None:
         if self._address is None:
             return
-        lines = (
-            f"{name}={value}".replace("\n", " ").replace("\r", " ") for name, value in state.items()
-        )  # so that a value can't add a field
-        message = "\n".join(lines).encode()
+        # A value with line breaks could add a field.
+        message = "\n".join(f"{name}={value}".replace("\n", " ").replace("\r", " ") for name, value in state.items()).encode()
         where = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0)) as sender:

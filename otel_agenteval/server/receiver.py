@@ -116,8 +116,7 @@ class Receiver:
             rate = self.options.client_rate
             wait = 0.0 if rate is None else self._bucket(client, rate).wait()
             if wait > 0:
-                pause = max(0.1, min(wait, 10.0))
-                raise Refusal("throttled", "this client exceeds the allowed rate (serve.client_rate)", pause)
+                raise Refusal("throttled", "this client exceeds the allowed rate (serve.client_rate)", max(0.1, min(wait, 10.0)))
         except Refusal as refusal:
             if tenant is not None:
                 tenant.refuse(refusal.reason)

@@ -390,8 +390,7 @@ async def _wait_for_orphans(config: Config, count: int, journal: JournalFolder |
 
 def _is_taken(host: str, port: int) -> bool:
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        socket.create_server((host, port), family=family).close()
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
     except OSError as error:
         return error.errno == errno.EADDRINUSE
     return False
