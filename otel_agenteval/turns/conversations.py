@@ -177,8 +177,7 @@ class Conversations:
                 found.stale_at = self._now()
 
     def before(self, turn: Turn) -> list[dict[str, Any]]:
-        held = self.turns(conversation_of(turn))
-        earlier = [one for one in held if _start(one) < _start(turn) and one.turn_id != turn.turn_id]
+        earlier = [one for one in self.turns(conversation_of(turn)) if _start(one) < _start(turn) and one.turn_id != turn.turn_id]
         return [{"input": one.input, "output": one.output} for one in earlier[-_HISTORY:]]
 
     def turns(self, conversation_id: str) -> list[Turn]:

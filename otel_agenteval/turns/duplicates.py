@@ -290,8 +290,7 @@ class _Recording:
 
 
 def _groups_of(recordings: Iterable[_Recording]) -> list[SpanGroup]:
-    groups = (recording.group() for recording in recordings)
-    return [*{id(group): group for group in groups if group is not None}.values()]
+    return [*{id(group): group for recording in recordings if (group := recording.group()) is not None}.values()]
 
 
 def _overlap(recording: _Recording, span: SpanRecord) -> bool:

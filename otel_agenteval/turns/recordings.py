@@ -87,8 +87,7 @@ def load_turns(
     if isinstance(paths, (str, Path)):
         paths = [paths]
     seen = reading if reading is not None else Reading()
-    report = report or to_stderr
-    for turn in turns_of(read_items(paths, seen, report)):
+    for turn in turns_of(read_items(paths, seen, report or to_stderr)):
         seen.turns += 1
         yield turn
 

@@ -239,9 +239,8 @@ def _with_delegates(groups: list[SpanGroup]) -> list[SpanGroup]:
     found: dict[Hashable, list[SpanGroup]] = {}
     for group in sorted(groups, key=end_of):  # inner runs first
         ended = found.setdefault(process_of(group.root), [])
-        delegates = delegates_of(
-            group, ended[max(bisect_left(ended, group.root.start_ns, key=end_of), len(ended) - _MOST_DELEGATES) :]
-        )
+        first = max(bisect_left(ended, group.root.start_ns, key=end_of), len(ended) - _MOST_DELEGATES)
+        delegates = delegates_of(group, ended[first:])
         if delegates:
             ended[:] = [one for one in ended if one not in delegates]
         ended.append(together([group, *delegates]) if delegates else group)

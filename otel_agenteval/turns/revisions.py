@@ -172,12 +172,9 @@ class RevisableTrace:
         if self.turns == 1:
             return [part for _, _, part in self._by_end]
         starts = [record.start_ns for record in orphans]
-        ended_later = self._by_end[bisect.bisect_left(self._by_end, (min(starts), 0)) :]
-        return [
-            part
-            for _, _, part in ended_later
-            if part.records and part.group is not None and part.group.root.start_ns <= max(starts)
-        ]
+        first, last = min(starts), max(starts)
+        later = self._by_end[bisect.bisect_left(self._by_end, (first, 0)) :]  # parts that ended after the first start
+        return [part for _, _, part in later if part.records and part.group is not None and part.group.root.start_ns <= last]
 
     def _connected(self, to_do: list[TracePart]) -> list[TracePart]:
         found: dict[TracePart, None] = {}

@@ -205,8 +205,7 @@ class _PieceIndex:
         """Return pieces with the index key ``key`` that ended in a period, latest first (at most ``_MOST_CANDIDATES + 1``)."""
         pieces = self._pieces.get(key, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
-        start = bisect.bisect_left(pieces, (first_ns,))
-        latest = pieces[max(start, stop - _MOST_CANDIDATES - 1) : stop]
+        latest = pieces[max(bisect.bisect_left(pieces, (first_ns,)), stop - _MOST_CANDIDATES - 1) : stop]
         return [piece for _, _, piece in reversed(latest)]
 
 
@@ -402,8 +401,7 @@ def _keys_while_waiting(held: _Piece) -> Iterator[Hashable]:
         yield tenant, "prompt", _hashes_of_beginnings(turn.inputs(last))[-1]
     elif not held.requested_ids:
         yield tenant, "user", _user_messages(turn)
-    conversation = turn.conversation_id()
-    if conversation is not None:
+    if (conversation := turn.conversation_id()) is not None:
         yield tenant, "conversation", conversation
     if _min_tokens(held) > 0 and is_bare_call(held.last_group):
         yield _program_key(held.last_group, last)
@@ -422,8 +420,7 @@ def _keys_in_prompt(piece: _Piece) -> Iterator[Hashable]:
         if not (messages[length].tool_calls or messages[length].tool_results):
             break
         yield tenant, "prompt", hashes[length]
-    conversation = turn.conversation_id()
-    if conversation is not None:
+    if (conversation := turn.conversation_id()) is not None:
         yield tenant, "conversation", conversation
 
 
@@ -536,5 +533,4 @@ def _tool_names(message: Message) -> list[str | None]:
 
 
 def _user_messages(turn: TurnCalls) -> tuple[str | None, ...]:
-    messages = turn.inputs(turn.llm[-1])
-    return tuple(message.content for message in messages if message.role == "user" and not message.tool_results)
+    return tuple(one.content for one in turn.inputs(turn.llm[-1]) if one.role == "user" and not one.tool_results)

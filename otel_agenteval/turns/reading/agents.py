@@ -119,8 +119,7 @@ class _Names:
         call = calls[bisect_left(calls, end, key=END)]
         names = self._requests.get(call.record.span_id)
         if names is None:
-            names = [request.name for request in self._turn.requests_of(call) if request.name]
-            self._requests[call.record.span_id] = names
+            names = self._requests[call.record.span_id] = [one.name for one in self._turn.requests_of(call) if one.name]
         starts = self._starts[step.record.parent_id]
         place = bisect_right(starts, step.record.start_ns) - bisect_left(starts, end)
         return names[place - 1] if place <= len(names) else None

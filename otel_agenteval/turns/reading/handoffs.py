@@ -62,8 +62,7 @@ def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
                 source, target = (named[1] or "", named[2]) if named is not None else ("", name)
                 target = _target_in(step.tool_arguments) or target
             source, target = source.strip(), target.strip() or None
-        handoff = Handoff(source or turn.agent_at(step), target, step.error is None, step.record.duration_s)
-        found.append((handoff, step))
+        found.append((Handoff(source or turn.agent_at(step), target, step.error is None, step.record.duration_s), step))
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 
@@ -101,8 +100,7 @@ class TurnCalls(TurnSteps):
                 if ran.parent_id == record.parent_id != 0 and record.start_ns <= ran.start_ns <= record.end_ns:
                     rounds += ran.start_ns > until
                     until = max(until, ran.end_ns)
-        call = LlmCall(f"{step.record.shown_id:016x}", step.model, step.provider)
-        return [replace(call) for _ in range(rounds)]
+        return [LlmCall(f"{step.record.shown_id:016x}", step.model, step.provider) for _ in range(rounds)]
 
     def usage(self) -> Usage | None:
         sums = _sums_of((*self.own_llm, *self.totals, *self._runs_without_calls()))
