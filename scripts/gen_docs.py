@@ -70,7 +70,7 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "| Property | Meaning |\n|---|---|",
         "| value | The unit, whether higher or lower is better, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | Turns that the metric scores. Other turns are skipped, without a judge call. Exceptions are direct calls of `evaluate`, and inner metrics of a composite metric. For them, some descriptions mention a vacuous value. |",
+        "| applies to | Turns that the metric scores. Other turns are skipped, without a judge call. However, if you call a metric's method `evaluate`, or use the metric inside a composite metric, it scores these turns too, often with a vacuous value. |",
         "| uses | Optional turn fields that the metric reads. |",
         "| references | Optional [reference data](../../concepts/reference-data.md) that the metric reads. |",
         "| groups | [Groups](#groups) that contain the metric. |",
@@ -296,7 +296,7 @@ other metric name from these tools, otel-agenteval rejects the configuration wit
 - You can write each name with its tool's prefix, as in `deepeval:FaithfulnessMetric`.
 - You can omit the prefix, as in `KnowledgeRetentionMetric`, if the name means the same in all tools that use it. Metric names of otel-agenteval, and of the five systems with a [preset](#presets), take precedence.
 - You can write parameter names of the tool or of otel-agenteval, in snake case or camel case. If both names of a parameter are set, otel-agenteval reports an error.
-- If you use a metric name of one of the five systems, its parameters have that system's units, and usually its default threshold applies.
+- If you use a metric name of one of the five systems, that system's parameter units and, usually, its default threshold apply.
 
 ```yaml
 metrics:

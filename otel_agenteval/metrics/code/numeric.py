@@ -145,14 +145,13 @@ def code_equals_number(
 ) -> Result:
     """Check that the number in the output equals an expected number.
 
-    An output without a number fails. A comparison sign before the number, as in ``< 42``, also fails. Comparisons in words, as in
-    ``at most 42``, are ignored. Numbers are compared as decimals, so the difference between 0.3 and 0.2 is exactly 0.1 and meets a ``tolerance`` of 0.1.
+    An output without a number fails. A comparison sign before the number, as in ``< 42``, also fails. The metric ignores
+    comparisons in words, so ``at most 42`` equals 42. Numbers are decimals, so 0.3 and 0.2 are within a ``tolerance`` of 0.1.
 
     Parameters:
         value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         tolerance: Maximum difference between numbers that count as equal.
-        extract: Number to compare if the output contains other text: ``first``, ``last``, or ``only``. With ``only``, the metric
-            fails if there are several numbers.
+        extract: Which number to compare if the output contains other text. With ``only``, an output with several numbers fails.
 
     Detail: ``number`` and ``value``. Without a number to compare, ``number`` is null and ``reason`` is ``no_number``.
     """
@@ -169,8 +168,8 @@ def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], 
     A number that equals the limit fails. An output without a number also fails.
 
     Parameters:
-        value: Limit, as a number or as text.
-        extract: Number to compare. See ``code_equals_number``.
+        value: Limit. For details, see ``code_equals_number``.
+        extract: Which number to compare. See ``code_equals_number``.
 
     Detail: ``number`` and ``value``. Without a number to compare, ``number`` is null and ``reason`` is ``no_number``.
     """
@@ -184,8 +183,8 @@ def code_less_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], ext
     A number that equals the limit fails. An output without a number also fails.
 
     Parameters:
-        value: Limit, as a number or as text.
-        extract: Number to compare. See ``code_equals_number``.
+        value: Limit. For details, see ``code_equals_number``.
+        extract: Which number to compare. See ``code_equals_number``.
 
     Detail: ``number`` and ``value``. Without a number to compare, ``number`` is null and ``reason`` is ``no_number``.
     """

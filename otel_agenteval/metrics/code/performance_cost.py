@@ -203,12 +203,12 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
 
     - A model's price is unknown. The bundled table has no prices for service tiers such as ``flex`` and ``priority``.
     - The turn has more than 1,000 model calls.
-    - Some successful calls have an input token count or a cost, but others have neither. If no call has an input token count or a
-      cost, but all calls used the same model, the estimate uses the turn's token counts.
+    - A successful call has neither an input token count nor a cost. Exception: if this is true for all calls, and they used the
+      same model, the estimate uses the turn's token counts.
 
     Parameters:
-        include_tool_costs: If true, the cost of tool calls is added.
-        estimate: If true, a cost that wasn't reported is estimated.
+        include_tool_costs: If true, the value includes the cost of tool calls.
+        estimate: If true, the metric estimates a cost that wasn't reported.
         prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. These prices override the bundled
             prices. The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If
             you set ``prices`` in a configuration file, these prices are also used to estimate the turn's ``cost_usd``.
@@ -240,7 +240,7 @@ def code_max_cost(
 
     Parameters:
         max_cost_usd: Maximum cost in USD.
-        estimate: If true, a cost that wasn't reported is estimated.
+        estimate: If true, the metric estimates a cost that wasn't reported.
         prices: Prices. See ``code_cost``.
 
     Detail: ``cost_usd``, ``limit``, and ``source_key``. ``source_key`` is the source of the cost: ``cost_usd`` (the turn's reported
@@ -266,8 +266,8 @@ def code_perplexity(turn: Turn) -> Result:
     OpenTelemetry's conventions don't include token probabilities. If your instrumentation doesn't record them, provide ``logprobs``
     (natural logarithms, one per generated token). If a log probability is clearly above 0 or not finite, the score is an error.
 
-    Detail: ``tokens`` (count), ``mean_logprob``, and ``normalised_score``, which is ``1 / (1 + exp(-mean_logprob))``: near 0 if the
-    model was very uncertain, and 0.5 if every token was certain.
+    Detail: ``tokens`` (count), ``mean_logprob``, and ``normalised_score``, which is ``1 / (1 + exp(-mean_logprob))``. This score is
+    near 0 if the model was very uncertain, and 0.5 if every token was certain.
     """
     logprobs = turn.logprobs or []
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in logprobs)

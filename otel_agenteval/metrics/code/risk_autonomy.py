@@ -36,8 +36,8 @@ def code_turn_autonomy(
     - iterations: number of model calls divided by ``max_iterations``, at most 1.
     - denied: share of the tool calls that were denied permission. Denials *raise* the value, because they show that the agent
       attempted an action without permission.
-    - stop: 1 if the agent completed the turn, 0.5 if it requested credentials or the turn's ``stop_kind`` is unknown, and 0.2 if
-      it requested clarification or awaits confirmation.
+    - stop: 1 if the turn's ``stop_kind`` is ``completed``, 0.5 for ``requested_credentials`` and ``unknown``, and 0.2 for
+      ``asked_clarification`` and ``awaiting_confirmation``.
     - duration: seconds divided by ``max_duration_s``, at most 1.
 
     Parameters:

@@ -92,19 +92,19 @@ def code_safety_policy(
     The metric fails if at least one rating has the label ``block``.
 
     A rating is the score of another metric. Its detail can contain the keys ``score`` (the severity), ``recommended_action``, and
-    ``passed``. If ``score`` is missing, and lower values of the other metric are better, the rating's value is the severity. If
-    the severity is unknown, or if ``score`` or ``passed`` is invalid, the policy's score is an error. If there are no ratings,
-    the score is skipped as ``missing:inner``. If a rating has no value, and no other rating has the label ``block``, the score is skipped as ``inner_null``.
+    ``passed``. If ``score`` is missing, and lower values of the other metric are better, the severity is the rating's value. If
+    the severity is unknown, or if ``score`` or ``passed`` is invalid, the policy returns an error. Without ratings, the policy is
+    skipped as ``missing:inner``. If a rating has no value, and none is ``block``, the policy is skipped as ``inner_null``.
 
     Parameters:
         metrics: Metrics that produce the ratings, as names or ``{name: {parameters}}``. In a configuration file, the default is all configured
-            ``llm_`` metrics that rate a severity, except ``llm_turn_risk``, whose scale is 1..10. Not needed if you only call ``combine``.
+            ``llm_`` metrics that rate a severity, except ``llm_turn_risk``, whose scale is 1..10. If you only call ``combine``, omit this option.
         block_threshold: Lowest severity at which the metric fails, on the rating's scale (0..7 for the metrics on this page).
         warn_threshold: Lowest severity at which a passing rating has the label ``warn``.
         blocked_actions: Actions that make the metric fail if the judge recommends them.
 
-    Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, or ``judge`` if condition 1, 2, or 3
-    blocked the turn, otherwise null), and ``ratings`` (number of ratings).
+    Detail: ``severity`` (the highest), ``decided_by`` (``threshold`` for condition 1, ``action`` for condition 2, ``judge`` for
+    condition 3, or null if the turn passes), and ``ratings`` (number of ratings).
     """
     if isinstance(scores, Turn) or not scores:
         return skip("missing:inner")

@@ -50,8 +50,8 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the output is one JSON document, and optionally that it matches a schema.
 
     Any JSON value passes, unless the value is nested more than 200 levels deep or contains a number that is too large for Python.
-    Whitespace around the document is allowed. An empty output fails, and so does an output with comments, trailing commas, single
-    quotes, ``NaN``, or fenced Markdown blocks. If a key occurs twice, the metric uses its last value.
+    Whitespace around the document is allowed. An output fails if it is empty, is in a fenced Markdown block, or contains comments,
+    trailing commas, single-quoted strings, or ``NaN``. If a key occurs twice, the metric uses its last value.
 
     Parameters:
         schema: JSON Schema. See ``code_schema_conformance``. Requires the extra ``[structured]``. An invalid schema is an error.
@@ -178,8 +178,9 @@ def code_is_sql(
 
     - an empty output, or only a name or expression
     - an incomplete statement such as "update it", and commands that the parser doesn't analyze, such as ``CALL``
-    - SQL with faults that the parser accepts, such as a dangling comma, ORDER or GROUP without BY (except in ClickHouse), ``IN ()``
-      (except in SQLite), or clauses in the wrong order. In BigQuery, ClickHouse, DuckDB, and Snowflake, a comma after the last item is allowed
+    - SQL with faults that the parser accepts, such as a dangling comma, ORDER or GROUP without BY, ``IN ()``, or clauses in the
+      wrong order. BigQuery, ClickHouse, DuckDB, and Snowflake allow a comma after the last item, ClickHouse also allows ORDER and
+      GROUP without BY, and SQLite allows ``IN ()``
 
     If the parser isn't installed, or the output is too complex or longer than 10,000 characters, the metric checks only the shape
     (``detail.parser`` is ``shape``). The output must then pass ``code_sql_shape``, have none of the faults above, and not end with a
@@ -224,7 +225,7 @@ def code_is_sql(
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:SqlShapeEvaluator",), traits=("heavy",))
 def code_sql_shape(turn: Turn) -> Result:
-    """Check without a parser that the output resembles SQL.
+    """Check that the output looks like SQL, without parsing it.
 
     To parse the SQL instead, use ``code_is_sql``. The output passes if all of these conditions are met:
 
@@ -357,8 +358,8 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     """Share of the required fields that exist in the output's JSON object and aren't null.
 
-    A field also counts if it contains an empty string, 0, false, or an empty list. The value is 0 if the output isn't a JSON
-    object, and 1 (vacuous) if ``fields`` is empty.
+    A field also counts if it contains an empty string, 0, false, or an empty list. If ``fields`` is empty, the value is 1
+    (vacuous). Otherwise, the value is 0 if the output isn't a JSON object.
 
     Parameters:
         fields: Names of top-level fields, or paths (``a.b``, ``a[0].b``). If the object has a key ``a.b``, this key is used instead of the path.

@@ -130,7 +130,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
     2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``) over the outermost spans that have it
     3. an estimate by EcoLogits, based on each call's model and output tokens (extra ``[sustainability]``)
 
-    EcoLogits estimates a range, and the metric uses the middle of this range. EcoLogits must support the model of each call, and the turn can
+    If EcoLogits estimates a range, the metric uses its middle. EcoLogits must support the model of each call, and the turn can
     have at most 500 calls. Failed calls without output tokens count as 0. If no source has a value, the score is skipped as ``missing:energy``.
 
     Parameters:
@@ -175,7 +175,7 @@ def code_carbon_emissions(
             nor ``threshold``, turns without a measurement are skipped.
 
     Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, and ``equivalents`` (``km_driven`` by car, and ``trees_needed`` to
-    absorb the CO2 in a year). If the emissions were computed from energy, also ``energy_kwh`` and, for an estimate, ``estimated``.
+    absorb the CO2 in a year). Emissions computed from energy add ``energy_kwh`` and, for an estimate, ``estimated``.
     """
     carbon = _stated(turn, _CARBON)
     computed: dict[str, Any] = {}

@@ -176,7 +176,7 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
     Blank strings are ignored. If all strings are blank, every output passes (vacuous).
 
     Parameters:
-        value: A list of strings or numbers, or one string with comma-separated items. Whitespace around a comma-separated item is
+        value: A list of values, or one string with comma-separated items. Whitespace around comma-separated items is
             ignored. To keep commas and whitespace, put an item in double quotes (``"red, green",blue``). Inside double quotes,
             write a double quote as ``""`` or ``\"``. An unclosed quote is an error.
         ignore_case: If true, case is ignored.
@@ -329,7 +329,7 @@ def code_refusal(
 ) -> Result:
     """Detect a refusal: 1 if the output is a refusal, otherwise 0.
 
-    With ``method="answer"``, the metric compares evidence that the answer declines the request with evidence that it fulfills the request:
+    With ``method="answer"``, the metric compares evidence that the answer declines the request or fulfills it:
 
     - declines: statements about missing permission, ability, or willingness, about possible harm, or about a limited scope, and
       statements that redirect the user elsewhere
@@ -343,7 +343,8 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections, and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers with at least 12 different words from the system instructions (only words of five or more letters, or two Chinese characters, that the user didn't write)
+    - answers with at least 12 different words from the system instructions, except words from the user's input. A word has at
+      least five letters, or two Chinese characters
     - answers with at least 5 such words from tool results or documents, in sentences that don't decline
     - answers of more than 2,000 characters (800 in Chinese), code, tables, and answers with many numbers
     - JSON. Exception: an object of at most 400 characters that starts with a status such as ``"status": "declined"``, and also
@@ -365,8 +366,8 @@ def code_refusal(
         method: Detection method. The default depends on how you use the metric, as described above.
 
     Detail: ``matched``. With ``phrases``, ``matched`` is the first phrase in the list that the output contains. With ``answer``,
-    ``matched`` is ``declines``, or ``redirects`` if the answer only refers the user to others. With ``answer``, the detail also
-    contains ``language``, and ``findings`` with the first sentence that declines.
+    ``matched`` is ``redirects`` if the answer only refers the user to others, otherwise ``declines``. The detail then also contains
+    ``language``, and ``findings`` with the first sentence that declines.
     """
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
@@ -427,7 +428,7 @@ def code_content_similarity(
     number of pairs in both texts. If a pair occurs twice in one text and once in the other, the texts have one common pair. If
     neither text contains a pair, the value is 1 if the texts are equal, and otherwise 0.
 
-    If there are several ground truths, the highest value is used. Without an expected text, the score is skipped as ``missing:criteria``.
+    If there are several ground truths, the most similar one counts. Without an expected text, the score is skipped as ``missing:criteria``.
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.
@@ -461,7 +462,7 @@ def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = N
     """Similarity of the output and the expected text: ``1 - edit distance / longer length``.
 
     The edit distance is the lowest number of inserted, deleted, and substituted characters (code points). If both texts are empty,
-    the value is 1. If there are several ground truths, the highest value is used.
+    the value is 1. If there are several ground truths, the most similar one counts.
 
     Without an expected text, the score is skipped as ``missing:criteria``. If the output or all expected texts together have more
     than 5,000 characters, the score is skipped as ``too_long``.

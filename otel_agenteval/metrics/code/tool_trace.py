@@ -217,15 +217,15 @@ def code_tool_success(
 
     - an object with ``isError: true``
     - an object that only describes a failure, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``
-    - GraphQL ``errors`` with null ``data``, or without ``data`` but with ``locations`` or ``extensions``
+    - GraphQL ``errors`` with null ``data``. If ``data`` is missing, an error must have ``locations`` or ``extensions``
     - text such as ``Error: …``
 
-    A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure: a later call to the same tool
-    with similar arguments succeeded. This second rule doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit
+    A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure with a later, successful call to
+    the same tool with similar arguments. This second rule doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit
     name, which sets ``threshold``.
 
     Parameters:
-        empty_value: Value for a turn without tool calls. This value is vacuous. With null, the turn is skipped.
+        empty_value: Value for a turn without tool calls. This value is vacuous. If null, the score is skipped.
         count_denied: If true, declined calls count as failed. By default, declined calls are ignored.
         repair_all: If true, the turn fails if the agent didn't repair every failure, even if the value reaches the threshold.
 
@@ -309,10 +309,10 @@ def code_tool_efficiency(
         max_duration_s: Maximum total duration without a penalty, in seconds.
         duplicate_key: With ``name``, each call to a tool after the first is a repeated call. With ``name_args``, the arguments must
             also be equal.
-        optimal_calls: If set, the value is only this number divided by the number of calls, at most 1.
+        optimal_calls: If set, the value is this number divided by the number of calls (at most 1), without penalties.
 
-    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (for each tool with repeated calls, the number of repeated and
-    original calls together).
+    Detail: ``call_count``, ``total_duration_s``, and ``duplicates``. For each tool with repeated calls, ``duplicates`` contains the
+    number of these calls, including the first.
     """
     if not (calls := [call for call in turn.tool_calls or () if call.ran]):
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})
@@ -368,9 +368,9 @@ def code_tool_correctness(
         expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
             ``expected``. If there is no list of expected tools, the metric is skipped as ``missing:expected_tools``.
         check_arguments: If true, the metric also compares arguments.
-        check_output: If true, the metric also compares outputs, as JSON. If the actual output is an object with a single
-            key, such as ``{"result": …}``, the metric also compares this key's value.
-        exact_match: If true, the value is 1 if the agent made exactly the expected calls in this order, and otherwise 0.
+        check_output: If true, the metric also compares outputs, as JSON. If the actual output is an object with a single key, such
+            as ``{"result": …}``, this key's value can match instead.
+        exact_match: If true, the value is 1 for exactly the expected calls in this order, and otherwise 0.
         ordered: If true, only calls in the expected order can form pairs.
 
     Detail: ``expected_count``, ``call_count``, and ``scores`` (the score of each expected call, omitted with ``exact_match`` or ``ordered``).
@@ -588,8 +588,8 @@ def code_tool_call_f1(
 def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: Literal["fail", "skip"] = "fail") -> Result:
     """Check that at least one span of the turn matches a query.
 
-    A query contains conditions for a span's name, attributes, duration, and position, and for its ancestors, children, and
-    descendants. A span matches if all conditions are true. By default, the metric fails if the turn doesn't contain spans.
+    A query contains conditions for a span's name, attributes, duration, depth, ancestors, children, and descendants. A span
+    matches if all conditions are true. By default, the metric fails if the turn doesn't contain spans.
 
     | condition | true if |
     |---|---|
@@ -605,11 +605,11 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | at least one, all, or none of the ancestors match this query |
     | ``not`` | the span doesn't match this query |
     | ``and`` | the span matches all of these queries |
-    | ``or`` | the span matches any of these queries. ``or`` must be the only condition |
+    | ``or`` | the span matches any of these queries. ``or`` can't be combined with other conditions of its query |
 
     Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all descendants of this span. A
     condition such as ``all_children_match`` is true if the span doesn't have children. Null conditions are ignored. If a condition
-    is unknown, a value is invalid, or ``or`` isn't the only condition, the score is an error.
+    is unknown, a value is invalid, or ``or`` is combined with another condition of its query, the score is an error.
 
     Parameters:
         query: Object with conditions, nested at most 50 levels deep.

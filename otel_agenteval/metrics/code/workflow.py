@@ -138,7 +138,7 @@ def code_workflow_structure_validity(
     entry: Name | None = None,
     exits: tuple[Name, ...] | None = None,
 ) -> Result:
-    """Share of the checks below that the workflow's graph passes.
+    """Share of the structure checks that the workflow's graph passes.
 
     | check | passes if |
     |---|---|
@@ -208,7 +208,7 @@ def code_workflow_execution_order(
     """Share of the expected executors that ran in the expected order.
 
     The value is the length of the longest common subsequence of the expected and executed executor IDs, divided by the number of
-    expected IDs. Additional runs don't lower the value. If no executor ran, the value is 0.
+    expected IDs. Additional runs don't lower the value.
 
     You can provide the executed steps in the turn's ``workflow``, in start order: ``steps: [{executor, status}]``. Otherwise, the
     executors come from the first of these sources that exists:
@@ -217,7 +217,7 @@ def code_workflow_execution_order(
     2. the outermost agents, if there are several or if a span describes a workflow
     3. the only outermost agent and the agents that it called, if it called any
 
-    If no executor is known, the metric is skipped as ``missing:workflow``.
+    If no executor is known, the metric is skipped as ``missing:workflow``. If ``steps`` is an empty list, the value is 0.
 
     Parameters:
         expected_order: Executor IDs in the expected order.
@@ -243,11 +243,11 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     """Share of the workflow's executor runs that didn't fail.
 
     You can provide the executor runs in the turn's ``workflow``: ``steps: [{executor, status, id?}]`` and ``errors: [{executor,
-    step?}]``. A run failed if its status is ``error``, ``failed``, or ``failure``, or if an error names its executor. If the error
-    also has a ``step``, only this step failed. ``step`` is the step's ``id`` or, without an ``id``, its position, starting at 0.
+    step?}]``. A run counts as failed if its status is ``error``, ``failed``, or ``failure``, or an error names its executor. If
+    the error also has a ``step``, only this step counts as failed. ``step`` is an ``id`` or, without an ``id``, a position from 0.
 
-    If ``steps`` is missing, the runs come from spans (see ``code_workflow_execution_order``). A run failed if its agent or
-    ``executor.id`` span has an error (status ERROR or ``error.type``). Without runs, the metric is skipped as ``missing:workflow``.
+    If ``steps`` is missing, the runs come from spans (see ``code_workflow_execution_order``). A run counts as failed if its agent
+    or ``executor.id`` span has an error (ERROR status or ``error.type``). Without runs, the metric is skipped: ``missing:workflow``.
 
     Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each executor ID, at most 200 IDs).
     """
@@ -321,7 +321,7 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
     Parameters:
         patterns: Objects ``{tool, before?, after?, executor?, required?}``.
 
-    Detail: ``results``, which contains the ``tool`` of each pattern and ``satisfied`` (true or false), in order.
+    Detail: ``results``, a list of ``{tool, satisfied}`` in the order of the patterns.
     """
     runs: Sequence[_ExecutorRun] = runs_of(turn) or ()
     if any(run.tools is not None for run in runs):

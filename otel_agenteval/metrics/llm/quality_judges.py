@@ -116,15 +116,15 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
         criteria: One criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason`` and ``criteria``, a list of objects with
-    the keys ``criterion``, ``steps``, ``score``, and ``reason``.
+    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria, the detail contains ``reason`` and ``criteria``, a
+    list of ``{criterion, steps, score, reason}``.
     """
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
 
 
 @metric(needs=("output",), boolean=True, version="2", aliases=("hpd:AspectCriticEvaluator",))
 def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
-    """Check that the answer has a property that your rubric describes.
+    """Check that the answer has the property that your rubric describes.
 
     A single judge call returns true or false. The judge reads the question if it is known. Blank answers are also judged.
 

@@ -75,7 +75,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
         method: Procedure, as described above.
 
     Detail with ``statements``: ``statements`` and ``unsupported``. Detail with ``holistic``: ``faithful_claims``,
-    ``hallucinated_claims`` (also as ``unsupported``), and ``reasoning``.
+    ``hallucinated_claims`` (repeated as ``unsupported``), and ``reasoning``.
     """
     question, answer, context = turn.input or "", turn.output or "", _joined_context(turn.context)
     if method == "holistic":
@@ -161,7 +161,7 @@ def llm_context_precision(
 
     Parameters:
         method: Procedure, as described above.
-        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``. With ``map``, the score has no verdict.
+        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``, and there is no verdict with ``map``.
 
     Detail with ``map``: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` for each chunk), ``reasons``, and ``total_relevant``. Detail
     with ``holistic``: ``relevant_parts``, ``irrelevant_parts``, and ``reasoning``.
@@ -219,7 +219,7 @@ def llm_context_recall(
 
     Parameters:
         method: Procedure, as described above.
-        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``. With ``claims``, the score has no verdict.
+        threshold: Lowest passing value. If null, the threshold is 0.7 with ``holistic``, and there is no verdict with ``claims``.
 
     Detail with ``claims``: ``claims`` as ``[{claim, verdict}]``, and ``missing`` (unsupported claims). Detail with ``holistic``:
     ``information_present``, ``information_missing``, and ``reasoning``.

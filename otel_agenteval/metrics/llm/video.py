@@ -6,8 +6,8 @@ The judge receives frames with their positions in the video, from the first of t
 2. frames from the video file, if the turn contains the file or the ``media`` configuration allows fetching it. This requires the
    extra ``[media]``.
 
-If neither source is available, the judge receives only the video's HTTP address (providers ``openai`` and ``gemini``) or, without
-an address, the video's ID as text. For other providers, an address is an error. Any other URL is always an error. If otel-agenteval
+If neither source is available, the judge receives only the video's HTTP address or, without an address, the video's ID as text. An
+HTTP address is an error with providers other than ``openai`` and ``gemini``. Any other URL is always an error. If otel-agenteval
 opened the video file, the judge also reads measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps,
 and frozen and black periods. If the turn doesn't contain a video, the score is skipped as ``missing:video``.
 """
@@ -113,7 +113,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
+        sampling: With ``scenes``, frames show the middles of scenes if the opened file has cuts. Otherwise, they're evenly spaced.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -130,7 +130,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
+        sampling: With ``scenes``, frames show the middles of scenes if the opened file has cuts. Otherwise, they're evenly spaced.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -150,7 +150,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
+        sampling: With ``scenes``, frames show the middles of scenes if the opened file has cuts. Otherwise, they're evenly spaced.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -166,7 +166,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
+        sampling: With ``scenes``, frames show the middles of scenes if the opened file has cuts. Otherwise, they're evenly spaced.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -189,16 +189,16 @@ def llm_video_g_eval(
     and returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If the turn's input is known, the judge
     reads this input as the video's prompt.
 
-    If a reply contains no steps, no reason, or a score outside this range, the metric's score is an error.
+    If a reply contains no steps, no reason, or a score outside 0..10, the metric's score is an error.
 
     Parameters:
         criteria: One criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``scenes`` selects the scenes' middle frames if the opened file has cuts. Otherwise, frames are evenly spaced.
+        sampling: With ``scenes``, frames show the middles of scenes if the opened file has cuts. Otherwise, they're evenly spaced.
 
-    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria: ``reason`` and ``criteria``, a list of objects with
-    the keys ``criterion``, ``steps``, ``score``, and ``reason``. If the video file was opened, ``measured`` is added.
+    Detail: ``steps``, ``score`` (0..10), and ``reason``. With several criteria, the detail contains ``reason`` and ``criteria``, a
+    list of ``{criterion, steps, score, reason}``. If the video file was opened, ``measured`` is added.
     """
     if (video := newest_video(turn)) is None:
         return skip("missing:video")
