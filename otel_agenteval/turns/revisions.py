@@ -304,7 +304,7 @@ class Revisions:
     ) -> list[SpanGroup]:
         """Return the turns that late spans or log records change. ``with_logs`` contains IDs of known spans that have new logs.
 
-        ``loose`` contains log records of unknown spans. If the trace was forgotten, return only new turns made of late spans.
+        ``loose`` contains log records of unknown spans. If the trace was forgotten, return only turns that consist of late spans.
         """
         late = list(late)
         with self._lock:

@@ -157,8 +157,8 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
 
 
 def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return the root spans of requests that one process sent to another. Each request is a turn of the serving process, and part
-    of the caller's turn. Exception: If a gateway or model server only serves a model call, the request isn't a separate turn.
+    """Return the root spans of requests that one process sent to another. Each request is a turn of the serving process, and its
+    spans are also part of the caller's turn. Exception: If a model server only serves a model call, the request isn't a turn.
     """
     remote = [node for node in reached if node.record.remote_parent and node.marks]
     local_ids = set(map(id, local_roots)) if remote else ()

@@ -161,7 +161,7 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True if another trace might continue a group: a thread's message, or a model call outside an agent."""
+    """Return True if another trace might continue a group, which is a thread's message or a model call outside an agent."""
     turn = steps_of(group)
     root = turn.root
     if root.thread is not None or is_bare_call(group):

@@ -1,4 +1,4 @@
-"""Find a turn's agents in agent spans, in agent loops' steps, and in tools that called a model."""
+"""Find a turn's agents: agent spans, steps of agent loops, and tools that called a model."""
 
 from __future__ import annotations
 

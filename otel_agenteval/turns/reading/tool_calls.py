@@ -313,7 +313,7 @@ class ToolCalls:
     # --- turns without calls
 
     def _none_was_called(self) -> bool:
-        """Return True if no tool was called (hand-offs and output tools don't count), and a call would have been recorded."""
+        """Return True if the spans prove that no tool was called. Hand-offs and output tools don't count."""
         others = [step for step in self._tool_steps if step is not self._turn.root]
         if others or HANDOFF in self._turn.of_role:
             return all(self._is_no_tool(self.name_at(step)) for step in others)
