@@ -4,6 +4,6 @@ Unsupported claims are links and numbers without a source. A detector receives a
 their positions in the text. Metrics compute scores from the findings, and :mod:`otel_agenteval.evaluation.redaction` replaces the
 found passages.
 
-Modules in this package can import :mod:`~otel_agenteval.core`, numpy, and phonenumbers (only when needed). For a detector with word
+Modules in this package can import :mod:`~otel_agenteval.core`, numpy, and, on first use, phonenumbers. For a detector with word
 lists, start reading at :mod:`.refusal`. For redaction, start at :mod:`.redaction.find`.
 """

@@ -72,7 +72,7 @@ def _is_no_claim(host: str, key: str) -> bool:
 
 
 def site_of(host: str) -> str:
-    """Return the registered domain of a host: ``acme.co.uk`` for ``shop.acme.co.uk``."""
+    """Return a host's registered domain: ``acme.co.uk`` for ``shop.acme.co.uk``. Rare suffixes (``ltd.uk``) aren't recognized."""
     labels = host.split(":", 1)[0].split(".")
     count = 3 if len(labels) > 2 and labels[-2] in _SECOND_LEVEL and len(labels[-1]) == 2 else 2
     return ".".join(labels[-count:])

@@ -1,7 +1,7 @@
-"""Detect texts that address a machine and make a demand, as prompt injections do.
+"""Detect texts that address an AI and make a demand, as prompt injections do.
 
-The address and the demand get separate ratings. The *address* rating is high if the text clearly addresses a machine, as in "Note
-to AI agents:". The *demand* rating is high if the text asks the reader to hide something, give a verdict, or act. Hidden text
+The address and the demand get separate ratings. The *address* rating is high if the text clearly addresses an AI, as in "Note to
+AI agents:". The *demand* rating is high if the text asks the reader to hide something, give a verdict, or act. Hidden text
 doesn't need an address. Text that only mentions an assistant gets a low address rating.
 """
 

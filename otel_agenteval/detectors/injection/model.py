@@ -63,7 +63,7 @@ def _letters() -> tuple[NDArray[np.uint16], bytes]:
 
 
 def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
-    """Return a text's letters and a mask of the kept characters (None if all were kept). ``Call  911`` becomes ``call 0``."""
+    """Return a text's normalized letters, and a mask of kept letters (None if all were kept). ``Call  911`` becomes ``call 0``."""
     if _LONG_TOKEN_SHAPE in text.encode("ascii", "replace").translate(_TOKEN_SHAPES):  # faster than a search for the pattern
         text = _LONG_TOKEN.sub(lambda token: "0" * len(token.group()), text)
     letter_of, ascii_letter_of = _letters()

@@ -1,4 +1,4 @@
-"""Words and patterns for texts that address a machine, in many languages.
+"""Words and patterns that recognize text addressed to an AI, in many languages.
 
 The patterns match text that :func:`~.normalise.folded` returns: lower case, without accents. Before folding, :func:`marked`
 replaces upper-case names such as ``AI`` and ``LLM`` with ``aiagent``, because ``ai`` is a frequent word in French and Italian.
