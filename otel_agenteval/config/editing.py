@@ -57,7 +57,7 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
         check(Path(draft))
         Path(draft).replace(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: can't be written: {getattr(error, 'strerror', None) or error}") from None
+        raise ConfigError(f"{file}: can't be edited: {getattr(error, 'strerror', None) or error}") from None
     except ConfigError as error:
         raise ConfigError(str(error).replace(draft, str(file)) if draft else str(error)) from None
     finally:

@@ -124,7 +124,7 @@ class ServerOptions(Section):
     headers: Headers = NO_ENTRIES
     """Additional headers for each request to this server."""
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null derives the API from the server's name (``anthropic``), or uses ``openai``."""
+    """API of the server. If null, a server with an API's name (``anthropic``) uses this API, and other servers use ``openai``."""
     endpoint: Literal["chat", "moderations"] = "chat"
     """Endpoint to call, with the same values as ``judge.endpoint``."""
     requests_per_minute: Count | None = None
@@ -210,7 +210,7 @@ class JudgeOptions(ServiceOptions):
     """The judge model, which scores ``llm_`` metrics. Without a model, these metrics are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null derives the API from the prefix of ``model`` (``anthropic/…``), or uses ``openai``."""
+    """API of the server. If null, a prefix of ``model`` (``anthropic/…``) selects the API. The default is ``openai``."""
     endpoint: Literal["chat", "moderations"] = "chat"
     """``moderations`` sends ``llm_moderation`` calls to ``/moderations``, an endpoint of OpenAI and compatible servers."""
     max_input_tokens: Count = 100_000

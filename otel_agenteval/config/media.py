@@ -34,7 +34,7 @@ class TranscriberOptions(Section):
     path: FilePath | None = None
     """Folder of a faster-whisper model (extra ``[asr]``), instead of a server."""
     language: Text | None = None
-    """ISO 639-1 code of the spoken language, such as ``de``. Null lets the model detect the language."""
+    """ISO 639-1 code of the spoken language, such as ``de``. If null, the model detects the language."""
     timeout: Duration = Transcription.timeout
     """Maximum seconds to transcribe one recording."""
     instead_of_sound: Switch = False

@@ -139,7 +139,7 @@ class MetricEntry(Section):
             hint = ". Choose a metric's model in judge.choose" if "model" in names else max(hints, default="")
             found = ", ".join(map(str, names)) or "none"
             raise ValueError(
-                f"an entry must contain exactly one metric, in addition to name, policy, when, and sample, got {found}{hint}"
+                f"an entry must contain exactly one metric (name, policy, when, and sample are optional), got {found}{hint}"
             )
         params = value[names[0]]
         if params is not None and not isinstance(params, Mapping):
