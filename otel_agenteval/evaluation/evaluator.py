@@ -48,7 +48,7 @@ _warm: set[tuple[str, str]] = set()
 
 
 def pricing_of(metrics: Sequence[BoundMetric]) -> Pricing:
-    """Return the prices in the cost metrics' configuration, so that a turn's cost matches these metrics' scores."""
+    """Return the prices that the cost metrics use, so that a turn's cost matches their scores."""
     costs = [one.params for one in metrics if one.metric.name in ("code_cost", "code_max_cost")]
     prices = {model: price for params in reversed(costs) for model, price in (params.get("prices") or {}).items()}
     return Pricing(prices, not costs or any(params.get("estimate", True) for params in costs))

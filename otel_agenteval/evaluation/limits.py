@@ -43,7 +43,7 @@ class ForeignMetrics:
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
-        """Return the reason for each metric that currently doesn't return results, by the metric's name."""
+        """Return {metric name: problem} for each metric whose last call timed out."""
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:

@@ -171,7 +171,7 @@ def from_hex(text: str) -> bytes:
 
 
 def whole_number(value: Any) -> int:
-    """Convert a number, or text that contains a number (as in OTLP/JSON), to an integer. Return 0 for other values."""
+    """Convert a number, or an integer written as text (as in OTLP/JSON), to an integer. Return 0 for other values."""
     if value.__class__ is int:
         return value
     try:

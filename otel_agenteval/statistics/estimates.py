@@ -9,7 +9,7 @@ Some selected turns don't get a score, because the budget is used up or the judg
 then also represent the turns without a score. The classes are turns selected by a rule, turns selected at random, and turns that
 don't need a judge call, such as empty turns. If a class has selected turns but no scores, the estimate is missing.
 
-Memory usage doesn't grow with traffic. Only sums per minute and the latest scores, which revisions can replace, are kept.
+Memory usage doesn't grow with traffic. This module keeps only sums per minute and the latest scores, which revisions can replace.
 """
 
 from __future__ import annotations
