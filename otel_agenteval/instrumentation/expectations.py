@@ -104,7 +104,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
-    """Return the references for a span that starts now, or None. The key ``baggage:`` contains baggage with ``accepted`` keys."""
+    """Return the references for a span that starts now, or None. ``baggage:`` contains the baggage that has ``accepted`` keys."""
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
     carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}

@@ -4,8 +4,8 @@
         run_agent("What is the weather in Paris?")
         agenteval.assert_scores("code_tool_success", {"code_contains": {"value": "Paris"}}, at_most={"code_latency": 5})
 
-pytest loads the plugin (``pytest11`` entry point). It imports nothing else until a test uses the fixture. The fixture attaches to
-the global tracer provider, or creates one. To use another provider, override the fixture ``agenteval_tracer_provider``.
+pytest loads the plugin (entry point ``pytest11``), which imports nothing else until a test uses the fixture. The fixture attaches
+to the global tracer provider, or creates one. To use another provider, override the fixture ``agenteval_tracer_provider``.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class RecordFile:
         except OSError as error:
             if not self.failed:
                 self.failed = True
-                _log.warning("otel-agenteval can't record: %s: %s", path, error.strerror)
+                _log.warning("%s: can't write the recording: %s", path, error.strerror)
 
 
 def about(path: str) -> str:

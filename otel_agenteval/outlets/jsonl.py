@@ -112,7 +112,7 @@ class JsonLinesOutlet(Outlet):
         if not self.flush(0):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)
-            _log.warning("%d %s couldn't be written to %s and are dropped", lost, self.of_what, self._path)
+            _log.warning("%d %s were dropped, because they couldn't be written to %s", lost, self.of_what, self._path)
         self._close_file()
         self._reset()
 
