@@ -233,7 +233,7 @@ SHOWN_METRICS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--once", action="store_true",
-        help="exit after printing; without this option, the demo serves /metrics until you press Control+C, if it runs in a terminal",
+        help="exit after printing; without this option, a demo in a terminal serves /metrics until you press Control+C",
     )  # fmt: skip
     parser.add_argument("--port", type=int, default=19464, help="loopback port for /metrics (default: %(default)s)")
 
