@@ -268,12 +268,12 @@ _WRITTEN_BY = (
 _LEGEND = (
     (
         "Each table has one row per metric. For metrics marked *(given)*, we added reference data, because spans rarely contain it. "
-        "Every third turn gets the ground truth and the expected tools of the preceding turn. The columns are:"
+        "Most turns get their own answer as ground truth, and their own calls as expected tools. Every third turn gets those of the preceding turn. The columns are:"
     ),
     "",
     (
         "- **Plain chat** to **Conversation**: Percentage of turns (or conversations) of this kind for which the metric returns a value that isn't vacuous. "
-        "For `llm_` and `embed_` metrics, percentage of turns for which the metric calls the judge or the embedding model."
+        "For `llm_` and `embed_` metrics, the percentage of turns for which the metric calls the judge or the embedding model."
     ),
     (
         "- **Values**: Number of distinct values, and after the colon the lowest, median, and highest value. "

@@ -50,17 +50,17 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that the answer isn't empty. Turns with an error are skipped.
 
-    Whitespace, invisible characters, ``null``, ``{}``, ``[]``, ``""``, and an empty code fence don't count as content. An image
-    or file counts as content. If the answer is empty, and the last LLM call requested tools or a tool call awaits approval, the
-    score is skipped as ``tool_calls``.
+    Whitespace, invisible characters, words such as ``null`` and ``none``, ``{}``, ``[]``, ``""``, and an empty code fence don't
+    count as content. An image or file counts as content. If the answer is empty because the last LLM call requested tools, or
+    because a tool call awaits approval, the score is skipped as ``tool_calls``.
 
     | turn | result |
     |---|---|
     | the output is ``"Paris."`` | passes |
     | the output is ``""``, ``" \n\u200b"``, or ``"null"`` | fails |
-    | the output is ``""``, but the last message, from the assistant, contains an image | passes |
+    | the output is ``""``, but the last message is from the assistant and contains an image | passes |
     | the output is ``""``, and the turn has an error | skipped as ``turn_error`` |
-    | the output is ``""``, and the last LLM call ended with ``tool_calls``, or a tool call awaits approval | skipped as ``tool_calls`` |
+    | the output is ``""``, and either the last LLM call ended with ``tool_calls`` or a tool call awaits approval | skipped as ``tool_calls`` |
 
     Detail: ``attachments`` (number of images and files), if the answer doesn't contain text.
     """

@@ -1,5 +1,5 @@
 """The ``code_`` metrics check the programming language of code in the output, or run the code. If the output has more than
-1,048,576 characters, all metrics on this page are skipped as ``too_long``.
+1,048,576 characters, all metrics on this page are skipped, usually as ``too_long``.
 
 Code is the content of fenced Markdown blocks. An output without a fenced block counts as code only if it is one of these:
 
@@ -119,8 +119,8 @@ def code_code_execution(
     | ``bubblewrap`` | CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit``, and user namespaces | no privileges, no network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB of memory |
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB of memory, and no access to the operating system |
 
-    If a program in ``monty`` uses unsupported features (generators, inheritance, and most of the standard library), the metric
-    returns the error ``unsupported_program``. The isolation of the sandboxes is tested before the first program runs.
+    If a program in ``monty`` uses unsupported features, such as generators, inheritance, or most standard modules, the metric
+    returns the error ``unsupported_program``. Before the first program runs, the metric tests the isolation of the sandboxes.
 
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.
@@ -128,8 +128,8 @@ def code_code_execution(
         sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select a sandbox that isn't usable, the score is
             an error. With null, the score is skipped.
         stdin: Standard input of the program. In monty, programs can read it only with ``input()``.
-        block: Python blocks of the output to run. ``all`` runs all blocks as one program, in order. ``each`` runs the first 10
-            blocks separately, and all of these must pass.
+        block: Python blocks to run. ``all`` runs all blocks as one program, in order. ``each`` runs the first 10 blocks separately,
+            and all of these must pass.
         tests: Python code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. The metric fails
             if this code raises an exception, or if the program exits before this code runs. The default is the turn's reference ``tests``.
 

@@ -89,7 +89,7 @@ def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None =
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. Not needed if you only call ``combine``.
-        threshold: Lowest passing value or, if lower values are better for all inner metrics, highest passing value.
+        threshold: Lowest passing value. If lower values are better for all inner metrics, the highest passing value.
 
     Detail: the ``detail`` of each inner score, by metric name. The score is vacuous if the values of all inner metrics are vacuous.
 
@@ -139,7 +139,7 @@ def code_weighted_score(
             If you only call ``combine``, you can omit ``metrics``.
         weights: One weight for each inner metric, in the order of ``metrics``.
         include_booleans: If true, boolean scores count as 1 and 0.
-        threshold: Lowest passing value or, if lower values are better for all inner metrics, highest passing value.
+        threshold: Lowest passing value. If lower values are better for all inner metrics, the highest passing value.
 
     Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error``,
     or the inner metric's skip reason. The score is vacuous if all used values are vacuous.
@@ -215,7 +215,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
 
     Parameters:
         metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score.
-        threshold: Lowest result of ``1 - value`` that passes. Replaces the opposite verdict. Ignored for a boolean inner metric.
+        threshold: If set, the metric passes if ``1 - value`` is at least this number. Ignored for a boolean inner metric.
 
     Detail: ``name`` (such as ``Not (code_x)``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
     """

@@ -1,6 +1,6 @@
-"""These metrics evaluate the completeness of a conversation, and the agent's reliability over a session.
+"""The ``code_`` metrics evaluate the completeness of a conversation, and the agent's reliability over a session.
 
-These metrics read a turn object that represents the whole conversation. Its ``messages`` contain the input and output of each turn.
+They read a turn object that represents the whole conversation. Its ``messages`` contain the input and output of each turn.
 Its ``session`` contains each trace's signals, which are scores of other metrics.
 """
 
@@ -60,7 +60,7 @@ def code_conversation_completeness(
     - ``tool_usage``: share of the expected tools that were called, ignoring case. Without expected tools, the share is 1.
     - ``duration_compliance``: 1 up to ``max_duration_s``, then decreasing linearly to 0 at twice that duration. If you don't set
       ``max_duration_s``, this number is 1.
-    - ``error_free``: 0 if the turn has an error, or 1 if it doesn't.
+    - ``error_free``: 0 if the turn has an error, otherwise 1.
 
     The score is skipped for these reasons:
 
@@ -196,7 +196,7 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
     The value is 1 minus the root mean square of the traces' uncertainty. A trace's uncertainty is ``(1 + penalty) * weight * (1 -
-    confidence)``, with the weight of ``confidence``. The penalty is the sum of ``weight * (1 - signal)`` over the other known
+    confidence)``, where ``weight`` is that of ``confidence``. The penalty is the sum of ``weight * (1 - signal)`` over the other known
     signals (``loop_detection``, ``tool_correctness``, and ``coherence``), each with its own weight. The value is limited to 0..1
     and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has ``confidence``, the value is 1 (vacuous).
 

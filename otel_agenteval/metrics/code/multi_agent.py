@@ -169,7 +169,7 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
-    - success: share of the interactions with a known result that succeeded, or 1 if no result is known.
+    - success: number of successful interactions, divided by the number with a known result. If no result is known, ``success`` is 1.
     - response: ``min(1, slow_s / mean response time)``. Only times above 0 count. If no time is above 0, ``response`` is 1.
     - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number of messages for a pair. With
       fewer than two pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
@@ -197,8 +197,8 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of interactions that the sender's role allows.
 
-    The metric ignores interactions whose sender doesn't have a role. Agents may send delegations if their role has
-    ``can_delegate``, and responses if their ``authority_level`` is at least 5. All agents may send interactions of other types. A
+    The metric ignores interactions whose sender doesn't have a role. An agent may send delegations if its role has
+    ``can_delegate``, and responses if its ``authority_level`` is at least 5. All agents may send interactions of other types. A
     call to another agent is a delegation. If no sender has a role, the value is 1 (vacuous).
 
     Parameters:
@@ -225,7 +225,7 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
 @_message_metric(applies=applies.three_agents, aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
-    """Evenness of the message distribution: 1 if all agents have the same activity.
+    """Evenness of the message distribution: 1 if all agents are equally active.
 
     The value is ``1 - population standard deviation / mean`` of the agents' activity, but at least 0. An agent's activity is the
     number of messages that it sent or received. A message to several agents counts once per recipient. Without messages, the value
@@ -302,7 +302,7 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     """Group behavior of the agents, as the weighted mean of four other metrics.
 
     The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. Each
-    variable is the value of the metric with the same name (such as ``code_self_organization``) and default options. Vacuous
+    variable is the value that the metric with this name (such as ``code_self_organization``) has with default options. Vacuous
     values are included. Without interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
@@ -337,8 +337,9 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
     """Change in the division of labor during the turn: above 0.5 if agents specialized.
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are entropies (in bits) of the (sender,
-    interaction type) pairs. ``early`` covers the first half of the interactions, and ``late`` covers the second half, which is
-    longer if the number is odd. If ``early`` is 0, the value is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
+    interaction type) pairs. ``early`` covers the first half of the interactions, and ``late`` the second half. If the number of
+    interactions is odd, the second half is longer. If ``early`` is 0, the value is 0.5. If there are fewer than
+    ``min_interactions`` interactions, the value is 0 (vacuous).
 
     Parameters:
         min_interactions: Minimum number of interactions.

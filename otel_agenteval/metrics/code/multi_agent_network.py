@@ -206,7 +206,7 @@ def fault_tolerance_of(graph: AgentGraph) -> float:
 
 @_network_metric(direction="neutral", aliases=("agentunit:density", "agentunit:NetworkAnalyzer"))
 def code_network_density(turn: Turn) -> Result:
-    """Share of the possible sender-recipient pairs with at least one message.
+    """Share of possible sender-recipient pairs that have at least one message.
 
     The value is ``edges / (agents * (agents - 1))``. Several messages from one agent to another count as one edge. With a single
     agent, the value is 1 (vacuous). With more agents but no known interactions, the score is skipped as ``missing:interactions``.
@@ -276,7 +276,7 @@ def hubs_of(graph: AgentGraph, share: float) -> list[str]:
 
 @_network_metric(unit="{item}", direction="neutral", aliases=("agentunit:hub_agents",), traits=("heavy",))
 def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
-    """Number of hub agents, which have nearly as many recipients as the busiest sender.
+    """Number of hub agents: agents whose number of recipients is close to the highest number.
 
     An agent is a hub if its number of recipients is at least ``share_of_highest`` times the highest number of recipients. If no
     messages were sent, the value is 0 (vacuous).

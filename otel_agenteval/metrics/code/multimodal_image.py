@@ -52,8 +52,8 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     """Share of the turn's modalities that the answer mentions, plus points for connectives.
 
     The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio, or video are present if
-    an attachment has the corresponding modality or media type. Text is present if the input contains text. A modality is referenced
-    if the answer contains one of its words, ignoring case:
+    an attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the
+    answer contains one of its words, ignoring case:
 
     - image: image, picture, photo, visual, see, shown, display
     - audio: audio, sound, hear, listen, voice, spoken
@@ -66,8 +66,8 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     Parameters:
         word_boundaries: If true, only whole words count. If false, "see" also matches "seems".
 
-    Detail: ``coverage_score`` (referenced share of the modalities), ``coherence_score`` (``min(1, connectives / 3)``),
-    ``referenced_modalities``, and ``present_modalities``.
+    Detail: ``coverage_score`` (share of the modalities that the answer mentions), ``coherence_score``
+    (``min(1, connectives / 3)``), ``referenced_modalities``, and ``present_modalities``.
     """
     present = {"text"} if turn.input and turn.input.strip() else set()
     present = present.union(*map(modalities_of, attachments_of(turn)))
@@ -189,8 +189,8 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     Parameters:
         max_likeness: Share of equal bits (0..1) above which two images are duplicates.
 
-    Detail: ``duplicates``, a list of ``[position, position of the earlier image, likeness]``. Positions count
-    opened images from 0, without exact copies.
+    Detail: ``duplicates``, a list of ``[position, position of the earlier image, likeness]``. Positions start at 0, and include
+    only opened images that aren't exact copies.
     """
     if isinstance(found := _contents(turn), Result):
         return found
@@ -217,19 +217,19 @@ def _words(text: str) -> Counter[str]:
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:
-    """Share of the images' words that a text contains, or of the text's words that the images contain.
+    """Share of the words in the images that a text also contains, or the reverse.
 
     The text is the answer or the ground truth. A local OCR model reads the images. The model recognizes Latin letters, digits, and
     Chinese, but hardly any other script. The metric ignores case, and counts each word as often as it occurs. To check that the
     answer contains all text of an image, use ``share_of: image``. To check that a generated image contains a text, use ``share_of:
     text``.
 
-    ``code_image_sharpness`` explains which images are read and when scores are skipped. If the answer or the ground truth is missing, the score
-    is skipped as ``missing:output`` or ``missing:ground_truth``. Without words to compare, the score is skipped as ``no_writing``.
+    ``code_image_sharpness`` explains which images are read and when scores are skipped. If the text is missing, the score is
+    skipped as ``missing:output`` or ``missing:ground_truth``. Without words to compare, the score is skipped as ``no_writing``.
 
     Parameters:
         share_of: ``image`` returns the share of the images' words that the text contains. ``text`` returns the share of the text's
-            words in the images.
+            words that the images contain.
         against: Text to compare the images with: the turn's ``output`` or its ``ground_truth``.
 
     Detail: the number of words in the images (``read``), in the text (``words``), and in both (``found``).

@@ -62,8 +62,7 @@ def _blank(text: str | None) -> bool:
 def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
     """Cosine similarity between the embeddings of the answer and the ground truth.
 
-    If the ground truth is a list of texts, the highest similarity counts. If the answer is blank, the score is skipped as
-    ``empty_output``.
+    If the ground truth is a list of texts, the highest similarity counts. A blank answer is skipped as ``empty_output``.
 
     Detail: ``cosine_similarity`` (-1..1) and ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6, Needs
     Improvement from 0.4, Poor from 0.2, otherwise Very Poor).
@@ -97,8 +96,7 @@ def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate
 def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max"] = "joined") -> Result:
     """Cosine similarity between the embeddings of the answer and the retrieved context.
 
-    If the answer is blank, the score is skipped as ``empty_output``. If the whole context is blank, the score is skipped as
-    ``missing:context``.
+    A blank answer is skipped as ``empty_output``, and a blank context as ``missing:context``.
 
     Parameters:
         aggregate: ``joined`` embeds the context as one text, with a line ``---`` between chunks. ``max`` embeds each chunk
@@ -202,7 +200,9 @@ def embed_similar(
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
     """Similarity between the embeddings of question and answer, a cheap but weak sign of coherence.
 
-    Detail: ``coherence_gap`` (1 minus the value, rounded to four decimals) and, if a text is blank (vacuous), ``note``.
+    If a text is blank, the value is 1 (vacuous).
+
+    Detail: ``coherence_gap`` (1 minus the value, rounded to four decimals) and, for a blank text, ``note``.
     """
     asked, answered = turn.input or "", turn.output or ""
     if _blank(asked) or _blank(answered):

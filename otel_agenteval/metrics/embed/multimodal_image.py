@@ -66,8 +66,8 @@ def embed_image_caption_accuracy(
     """Similarity between an image caption (the answer) and the ground truth, in meaning and words.
 
     By default, the value is ``0.7 * cosine + 0.3 * F1``. The cosine compares the embeddings, and negative cosines count as 0. F1
-    compares the sets of lowercase words, which are split at whitespace. Scripts without spaces are split as in ``code_bleu``. If
-    the answer doesn't contain text, the score is skipped as ``empty_output``.
+    compares the sets of lowercase words, separated by whitespace. Scripts without spaces are split as in ``code_bleu``. If the
+    answer doesn't contain text, the score is skipped as ``empty_output``.
 
     Parameters:
         use_semantic: If false, the value is F1 alone, and the metric doesn't request embeddings.

@@ -174,7 +174,7 @@ def llm_topic_adherence(
     A single judge call returns the value.
 
     Parameters:
-        allowed_topics: At least one topic, as a name or a short description.
+        allowed_topics: One or more topics, each as a name or a short description.
 
     Detail: ``reason``.
     """
@@ -191,8 +191,8 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's tool choice, from 0 to 1. Superfluous, missing, or inferior tools lower the value.
 
     The first judge call extracts the user's request, the called tools, and the available tools. If the turn contains tool calls or
-    tool definitions, these replace the extracted lists. The second call scores the choice of tools. Turns without tool calls are
-    also judged if tools were available, because the agent might have needed a tool.
+    tool definitions, these replace the extracted lists. The second call scores the choice of tools. If tools were available, turns
+    without tool calls are also judged, because the agent might have needed a tool.
 
     Detail: ``user_input``, ``tools_called``, ``available_tools``, and ``reason``.
     """

@@ -1,9 +1,9 @@
 """The ``llm_`` metrics judge a turn's audio recordings, based on the sound or on transcripts.
 
 If the turn contains a recording's file, or the ``media`` configuration allows opening it, the judge receives the sound (providers
-``openai`` and ``gemini``) or, with ``media.transcriber.instead_of_sound``, only a transcript. Otherwise, the judge receives the
-HTTP address (provider ``gemini``) or, if there is only an ID, this ID as text. If the judge's provider doesn't accept the sound or
-address, the score is an error.
+``openai`` and ``gemini``). With ``media.transcriber.instead_of_sound``, the judge receives only a transcript. For other recordings,
+the judge receives the HTTP address (provider ``gemini``) or, without an address, the ID as text. If the judge's provider doesn't
+accept the sound or address, or if a local file isn't allowed, the score is an error.
 
 The judge also reads the turn's reference ``transcript`` or, if unset, transcripts from the attachments or ``media.transcriber``. If
 the turn has no recording and no transcript, the score is skipped as ``missing:audio``.
@@ -120,11 +120,11 @@ def _label_recordings(
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """Sentiment of a recording, as a label that you can compare with an expected label.
 
-    A single judge call returns one of the labels, ignoring case. Any other label is an error. If you set ``expected``, the metric
-    passes if the returned label is an expected label. If you don't set ``expected``, the score has a label but no value.
+    A single judge call returns one of the labels, in upper or lower case. Any other label is an error. If you set ``expected``, the
+    metric passes if the returned label is an expected label. Otherwise, the score has a label but no value.
 
     Parameters:
-        expected: One expected label, or a list of expected labels.
+        expected: One of the ``labels``, or a list of them.
         labels: Labels that the judge can select.
 
     Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it), and ``reason``.
@@ -140,8 +140,8 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | No
     category. If you don't set ``expected``, the score has a label but no value.
 
     Parameters:
-        categories: Categories that the judge can select, ignoring case. Any other category is an error. By default, the judge
-            describes the category in a few words.
+        categories: Categories that the judge can return, in upper or lower case. Any other category is an error. By default, the
+            judge describes the category in a few words.
         expected: One expected category, or a list of expected categories.
 
     Detail: ``label`` (as configured, or the judge's words in lower case), ``confidence`` (null if the judge didn't return it), and
@@ -191,8 +191,8 @@ def llm_audio_language(
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """Share of interruptions that a voice agent handled gracefully.
 
-    A single judge call lists the user's interruptions, and decides for each one if the agent handled it gracefully. If there are no
-    interruptions, the value is 1 (vacuous).
+    A single judge call lists the user's interruptions, and decides for each one whether the agent handled it gracefully. If there
+    are no interruptions, the value is 1 (vacuous).
 
     If the extra ``[media]`` is installed, otel-agenteval measures each recording that it can open and that has one channel per
     speaker. The judge also reads these measurements: times of speech in each channel, interruptions, and the duration of

@@ -1,6 +1,6 @@
 """The judged (``llm_``) metrics evaluate a whole conversation, or an answer within it.
 
-The conversation consists of the turn's ``messages``, preceded by messages from ``history`` that ``messages`` doesn't repeat. If
+The conversation consists of the messages in ``history`` that ``messages`` doesn't repeat, followed by the turn's ``messages``. If
 ``messages`` is empty, the conversation is also empty. Messages that contain only tool calls or tool results don't count.
 """
 
