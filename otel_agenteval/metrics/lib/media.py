@@ -1,7 +1,7 @@
 """Prepare a turn's images, recordings, and videos for judges and embedding models.
 
 If the configuration allows opening a file (:mod:`otel_agenteval.media`), the model receives only the file's pixels or sound,
-without metadata such as the author. Otherwise, it receives the unchanged URL, which the model's server can fetch, or only an ID.
+without metadata such as the author. Otherwise, it receives the unchanged URL or ID. A local file that isn't allowed is an error.
 """
 
 from __future__ import annotations

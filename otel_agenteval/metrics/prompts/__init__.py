@@ -3,7 +3,7 @@
 A prompt starts with a sentence that names the text to judge and the standard for judging it. Optional sections follow, in this
 order: ``How:`` (the procedure), the scale with a sentence for each level, ``What counts:``, ``What does not count:``, short
 ``Good:`` and ``Bad:`` examples, and rules for frequent cases such as refusals. The common system prompt explains delimiters,
-redaction markers, truncated material, and other languages.
+redaction markers, and truncated material, and how to judge other languages.
 
 An indented line continues the previous line. A placeholder such as ``{missing}`` inserts a shared sentence from :data:`SENTENCES`.
 
