@@ -332,10 +332,11 @@ def code_rouge(
     Recall is the share of the reference's units that match, and precision is the share of the output's units that match. If a
     unit occurs twice in one text and once in the other, one occurrence matches. The default measure is recall, which rewards long
     answers. ``rouge2`` and ``rougeS`` need references of at least two words, and the other variants need at least one word. If
-    both the reference and the output are shorter, the value is 1. If only the reference is shorter, the value is 0. An empty output
-    isn't skipped. Without a reference (a blank one counts), the score is skipped as ``missing:references``. The score is skipped as
-    ``too_long`` if a text exceeds the limits of ``code_bleu``, or if the output, or all references together, have more than 50,000
-    words (1,000 for ``rougeS``).
+    both the reference and the output are shorter, the value is 1. If only the reference is shorter, the value is 0.
+
+    If there is no reference, not even a blank one, the score is skipped as ``missing:references``. If a text exceeds the limits of
+    ``code_bleu``, or the output or all references together have more than 50,000 words (1,000 for ``rougeS``), the score is skipped
+    as ``too_long``. An empty output isn't skipped.
 
     Parameters:
         reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the
@@ -396,7 +397,7 @@ def code_meteor(
 
     Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are
     penalized too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are
-    empty, the value is 1. Without a reference (a blank one counts), the score is skipped as ``missing:references``. If a text
+    empty, the value is 1. If there is no reference, not even a blank one, the score is skipped as ``missing:references``. If a text
     exceeds the limits of ``code_bleu``, the score is skipped as ``too_long``.
 
     Parameters:

@@ -179,8 +179,7 @@ def code_is_sql(
     - an empty output, or only a name or expression
     - an incomplete statement such as "update it", and commands that the parser doesn't analyze, such as ``CALL``
     - SQL with faults that the parser accepts, such as a dangling comma, ORDER or GROUP without BY, ``IN ()``, or clauses in the
-      wrong order. BigQuery, ClickHouse, DuckDB, and Snowflake allow a comma after the last item, ClickHouse also allows ORDER and
-      GROUP without BY, and SQLite allows ``IN ()``
+      wrong order. SQLite allows ``IN ()``. BigQuery, ClickHouse, DuckDB, and Snowflake allow a comma after the last item
 
     If the parser isn't installed, or the output is too complex or longer than 10,000 characters, the metric checks only the shape
     (``detail.parser`` is ``shape``). The output must then pass ``code_sql_shape``, have none of the faults above, and not end with a

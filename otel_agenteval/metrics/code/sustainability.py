@@ -222,7 +222,7 @@ def code_resource_utilization(
     - ``r / 0.5`` if ``r`` is below 0.5
     - 1 if ``r`` is from 0.5 to 1.2
     - ``max(0, 2 - r)`` if ``r`` is above 1.2
-    - if the target is 0: 1 if the resource is unused, otherwise 0
+    - if the target is 0, 1 for an unused resource, otherwise 0
 
     If no resource's usage is known, the score is skipped as ``missing:resources``. Each value (``cpu_percent``, ``memory_mb``,
     ``gpu_percent``) comes from the turn's metadata or, if missing there, from the first span with this attribute.

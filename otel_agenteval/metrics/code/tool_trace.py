@@ -127,9 +127,9 @@ def code_tool_arguments(
     ``truncated``. If no tool with required arguments was called, the value is 1 (vacuous).
 
     Parameters:
-        required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. If unset, the turn's reference ``required_arguments``
-            is used or, if missing, ``required_params`` in the turn's metadata. Both can contain a tool's JSON Schema instead of a list.
-            If there are no required arguments, and ``schemas`` is false, the score is skipped as ``missing:criteria``.
+        required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. The default is the turn's reference
+            ``required_arguments`` or, if missing, ``required_params`` in the turn's metadata. Both can contain a tool's JSON Schema
+            instead of a list. If all are missing, and ``schemas`` is false, the score is skipped as ``missing:criteria``.
         non_empty: If true, an argument is also missing if its value is null, blank text, or an empty list or object.
         schemas: If true, the metric also checks each call against the JSON Schema in the tool's definition. This adds one check per
             call. Requires the extra ``[structured]``.

@@ -2,7 +2,7 @@
 
 The judge receives frames with their positions in the video, from the first of these sources that is available:
 
-1. the attachment's field ``frames``, from which evenly spaced frames are selected
+1. the attachment's field ``frames`` (evenly spaced frames)
 2. frames from the video file, if the turn contains the file or the ``media`` configuration allows fetching it. This requires the
    extra ``[media]``.
 
