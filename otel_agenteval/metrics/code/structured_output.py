@@ -183,8 +183,7 @@ def code_is_sql(
 
     If the parser isn't installed, or the output is too complex or longer than 10,000 characters, the metric checks only the shape
     (``detail.parser`` is ``shape``). The output must then pass ``code_sql_shape``, have none of the faults above, and not end with a
-    word such as FROM. With ``allowed_tables`` or ``allowed_columns``, outputs that can't be parsed fail,
-    and a missing parser is an error.
+    word such as FROM. With ``allowed_tables`` or ``allowed_columns``, unparsable outputs fail, and a missing parser is an error.
 
     Parameters:
         dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is a
