@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--header", metavar="NAME: VALUE", action="append", default=[],
         help="header of requests to --url, if a proxy requires one, such as `Authorization: Bearer …`; repeatable",
     )  # fmt: skip
-    add_program(parser, "program to run, whose spans are then checked: `otel-agenteval doctor -- python app.py`")
+    add_program(parser, "run this program, and check its spans: `otel-agenteval doctor -- python app.py`")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --cases: add reference data, such as ground_truth, from this file of turn labels",
     )  # fmt: skip
     parser.add_argument(
-        "--describe", action="store_true", help="let the judge name topics that have no description, within its budget"
+        "--describe", action="store_true", help="let the judge, within its budget, name topics that have no description"
     )
 
 

@@ -290,12 +290,12 @@ def _listed(title: str, sentences: Iterable[str], bullet: str) -> str:
 def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     drift.add_argument(
         "anchors", metavar="ANCHORS",
-        help="file with the scores of the first run, which creates the file; later runs are compared with these scores",
+        help="file to which the first run writes its scores; later runs are compared with these scores",
     )  # fmt: skip
     add_config(drift)
     drift.add_argument(
         "--cases", metavar="FILE",
-        help="your own cases: JSON Lines with the fields `metric` and `turn`, a turn in the format turn.v1 (default: the cases of `judge bench`)",
+        help="your own cases: JSON Lines with a `metric` and a `turn` in the format turn.v1 (default: the cases of `judge bench`)",
     )  # fmt: skip
     drift.add_argument(
         "--metrics", metavar="NAMES", help="without --cases: judge only these metrics, separated by commas (default: all)"

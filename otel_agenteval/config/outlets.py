@@ -71,7 +71,7 @@ class OtlpOptions(Section):
     key_file: FilePath | None = None
     """PEM file with the client certificate's key."""
     log_events: LogEvents = "auto"
-    """Scores to export as ``gen_ai.evaluation.result`` log records, with the same values as in ``outlets.log_events``. In a sidecar, which writes no span events, ``auto`` means all."""
+    """Scores to export as ``gen_ai.evaluation.result`` log records, with the same values as in ``outlets.log_events``. In a sidecar, ``auto`` means ``all``, because a sidecar writes no span events."""
     evaluate_spans: Literal["off", "linked", "child"] = "off"
     """Export a span ``evaluate AGENT`` with the scores as events, for backends that show only spans. ``linked`` creates a separate
     trace with a link to the turn. ``child`` adds the span to the turn's trace."""

@@ -11,14 +11,14 @@ from .types import Before, Count, Duration, DurationOrAuto, DurationOrZero, File
 
 class TurnOptions(Section):
     idle_timeout: Duration = 300.0
-    """Seconds without a new span. After that, a turn from OTLP or Kafka closes even if its root span hasn't arrived."""
+    """Maximum seconds without a new span in a turn whose root span hasn't arrived. After that, the turn closes."""
     max_duration: Duration = 3600.0
     """Maximum seconds from a turn's first span until the turn closes."""
     decision_delay: DurationOrAuto = "auto"
     """Seconds to wait for open or delayed spans after the root span ended (in your process) or arrived (from OTLP or Kafka).
     ``auto`` is usually 2 s in your process, and 10 s in a sidecar."""
     stitch_timeout: DurationOrZero = 30.0
-    """Seconds to wait for the next model call, if a model call is alone in its trace and requested a tool. If the next call
+    """Seconds to wait for the next model call after a call that is alone in its trace and requested a tool. If the next call
     contains the tool's result, both calls are one turn. With 0, each of these calls is a separate turn."""
     max_open: Count = 50_000
     """Maximum number of open turns. Above the limit, a turn closes early and is evaluated. A sidecar first makes senders retry."""
@@ -45,7 +45,7 @@ class ConversationOptions(Section):
     """Metrics that score a whole conversation. Each metric receives the inputs and outputs of all turns as messages, and all turns except
     the last one as history."""
     idle_timeout: Duration = 1800.0
-    """Seconds without a new turn. After that, a conversation ends. A later turn can resume the conversation."""
+    """Seconds without a new turn until a conversation ends. A later turn can resume the conversation."""
     max_open: Count = 10_000
     """Maximum number of open conversations. Above the limit, the conversation that was idle longest ends."""
     max_turns: Count = 200

@@ -234,7 +234,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Closed turns."),
     Instrument(
         FEEDBACK, "counter", "{feedback}", ("outcome",),
-        "User feedback, by outcome: in_trace, joined, repeated (already received), unmatched (no turn has the span ID), no_turn (no span ID, and no turn in the trace), unreadable, or dropped.", about_us=True,
+        "User feedback, by outcome: in_trace (part of the turn's data), joined (with a scored turn), repeated (already received), unmatched (no turn has the span ID), no_turn (no span ID, and no turn in the trace), unreadable, or dropped.", about_us=True,
     ),
     Instrument(
         TURNS_READ, "counter", "{turn}", ("scope", "reading"),
