@@ -236,7 +236,7 @@ def page(measure_costs: bool = False) -> str:
         "- **Found**: Share of these turns in which the detector reports the problem.",
         "- **Innocent turns**: Number of turns labeled as innocent, including turns that only look as if they contained the problem.",
         "- **False alarms**: Share of innocent turns in which the detector reports the problem.",
-        "- **(95 %)**: The 95 % confidence interval is in parentheses.",
+        "- **(95 %)**: 95 % confidence interval.",
         "- **Cost**: CPU time of the detector, as a multiple of the time that `json.loads` takes for the same turn (about 4 kB).",
         "",
         "For `code_pii_leakage`, a problem is personal data that the agent didn't receive from the user, a tool, or another source. For `code_system_prompt_leak`, a problem is a",

@@ -267,7 +267,7 @@ _WRITTEN_BY = (
 )
 _LEGEND = (
     (
-        "Each table has one row per metric. For metrics marked *(given)*, we added reference data, because spans rarely contain it. "
+        "For metrics marked *(given)*, we added reference data, because spans rarely contain it. "
         "Most turns get their own answer as ground truth, and their own calls as expected tools. Every third turn gets those of the preceding turn. The columns are:"
     ),
     "",

@@ -60,7 +60,6 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     | the output is ``""``, ``" \n\u200b"``, or ``"null"`` | fails |
     | the output is ``""``, but the last message is from the assistant and contains an image | passes |
     | the output is ``""``, and the turn has an error | skipped as ``turn_error`` |
-    | the output is ``""``, and either the last LLM call ended with ``tool_calls`` or a tool call awaits approval | skipped as ``tool_calls`` |
 
     Detail: ``attachments`` (number of images and files), if the answer doesn't contain text.
     """

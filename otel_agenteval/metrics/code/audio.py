@@ -29,7 +29,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     """Accuracy of an audio transcript: 1 minus its word error rate, but at least 0.
 
     The transcript is the turn's output. If the output is missing, the metric uses the ``transcript`` of the turn's recordings, or a
-    transcript from ``media.transcriber``. The reference is the turn's ground truth.
+    transcript from ``media.transcriber``. The reference is the turn's ground truth, as a text.
 
     The word error rate is the number of substituted, deleted, and inserted words, divided by the number of words in the reference.
     Words are separated by whitespace. Differences in case and punctuation count as errors. Many additional words can raise the

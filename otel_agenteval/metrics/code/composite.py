@@ -3,8 +3,8 @@
 A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``. The
 scores of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge, the
 composite metric usually waits for the judge's reply. If an inner metric isn't evaluated, for example because no judge is
-configured, the composite metric is skipped as ``missing:METRIC``. Exception: ``code_policy_must_always_pass`` and
-``code_safety_policy`` fail if another inner metric already violates the policy.
+configured, the composite metric is skipped as ``missing:METRIC``. Exception: If another inner metric already
+violates the policy, ``code_policy_must_always_pass`` and ``code_safety_policy`` fail.
 """
 
 from __future__ import annotations
@@ -334,8 +334,7 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Number of mandatory metrics that failed or returned an error.
 
-    A metric violates the policy if it fails or returns an error. Skipped scores and scores without a verdict aren't violations. By
-    default, the policy passes only if there are no violations.
+    A metric violates the policy if it fails or returns an error. Skipped scores and scores without a verdict aren't violations.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with
@@ -354,7 +353,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Policy for metrics that you only track. The value is always 0, so no turn fails.
+    """Policy for metrics that you only track. The value is always 0.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. The policy doesn't evaluate these metrics, so you can omit this option.

@@ -142,7 +142,7 @@ def code_agent_reliability(
     k highest risks + 0.1 * highest risk``, where ``k`` is ``ceil(0.15 * traces)``, but at least 1. The value is ``1 - raw risk``, limited
     to 0..1 and rounded to 4 decimals. Traces without signals are ignored. If no trace has a signal, the value is 1 (vacuous).
 
-    The score is skipped as ``missing:signals`` if the session's only known signal is a ``loop_detection`` of 1 in a single trace.
+    If the session's only known signal is a ``loop_detection`` of 1 in a single trace, the score is skipped as ``missing:signals``.
     The first output of a session can't repeat an earlier output, so this signal doesn't show that the agent is reliable.
 
     The turn's ``session`` is an object ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
@@ -196,8 +196,8 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
     The value is 1 minus the root mean square of the traces' uncertainty. A trace's uncertainty is ``(1 + penalty) * weight * (1 -
-    confidence)``, where ``weight`` is that of ``confidence``. The penalty is the sum of ``weight * (1 - signal)`` over the other known
-    signals (``loop_detection``, ``tool_correctness``, and ``coherence``), each with its own weight. The value is limited to 0..1
+    confidence)``, with ``confidence``'s own weight. The penalty is the sum of ``weight * (1 - signal)`` over the other known
+    signals (``loop_detection``, ``tool_correctness``, and ``coherence``), each with its weight. The value is limited to 0..1
     and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has ``confidence``, the value is 1 (vacuous).
 
     If a trace's confidence is 1, low values of its other signals have no effect. To detect them, use ``code_agent_reliability``.

@@ -38,7 +38,7 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     Detail: ``k``, ``relevant_count``, ``retrieved_at_k``, ``relevant_found_at_k``, and the IDs ``relevant_found`` and
     ``relevant_missed``.
 
-    The number in the metric name ``agenteval:code_recall_at_5`` sets ``k``. You can use any number.
+    The number in the metric name ``agenteval:code_recall_at_5`` sets ``k``. You can also use other numbers.
     """
     if not (relevant := _relevant(turn)):
         return skip("missing:relevant_ids")
@@ -74,7 +74,7 @@ def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
 
     Detail: ``first_relevant_rank`` (0 if none was found), ``max_rank``, ``reciprocal_rank``, and ``first_relevant_doc``.
 
-    The number in the metric name ``agenteval:code_mrr_at_5`` sets ``max_rank``. You can use any number.
+    The number in the metric name ``agenteval:code_mrr_at_5`` sets ``max_rank``. You can also use other numbers.
     """
     if not (relevant := _relevant(turn)):
         return skip("missing:relevant_ids")
