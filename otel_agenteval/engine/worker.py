@@ -1,8 +1,8 @@
 """Background thread that evaluates turns, emits scores, and handles deadlines.
 
-The agent's threads only append to the worker's queue, which has a size limit, and never wait for the worker. The worker's thread
-starts with the first queued item, and wakes up at most a few times per second. If the thread isn't running (before the first item,
-at exit, or in a forked child), the thread that calls ``flush`` does the work.
+The agent's threads only append to the worker's queue, which has a size limit. They wait for the worker only in ``flush`` and at
+exit. The worker's thread starts with the first queued item, and wakes up at most a few times per second. If it isn't running
+(before the first item, at exit, or in a forked child), the thread that calls ``flush`` does the work.
 """
 
 from __future__ import annotations
