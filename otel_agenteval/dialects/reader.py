@@ -260,7 +260,7 @@ def understood(record: SpanRecord) -> Understood:
 
 
 def state_role(record: SpanRecord, role: str) -> Understood:
-    """Set a span's role to ``role``, which its log records show, and infer the span's other data."""
+    """Set a span's role to ``role``, because its log records show this role, and infer the span's other data."""
     span = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
     span.named, span.inferred, span.role, span.facts = False, True, role, facts_of(record)
     span.facts.kind, span.facts.kind_strength = role, EXACT

@@ -264,7 +264,7 @@ _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return a failed turn's first fault, which a judge determines from redacted texts in one call.
+    """Return a failed turn's first fault, as determined by one judge call. ``redact`` contains the kinds of data to redact first.
 
     Raises JudgeError if the judge call fails, and MetricError if the reply lacks a reason or has an unknown path or kind.
     """
