@@ -175,8 +175,8 @@ class Outlet(ABC):
         """Count and log ``count`` records that weren't delivered before shutdown. ``what`` names one record, such as ``score``."""
         if count and self.records is not None:
             self.records.finish("shutdown", count)
-            number, was, are = (f"1 {what}", "was", "is") if count == 1 else (f"{count:,} {what}s", "were", "are")
-            rest = ". The journal or Kafka topic keeps the turns for the next start" if self._keeps_all else f" and {are} dropped"
+            number, was = (f"1 {what}", "was") if count == 1 else (f"{count:,} {what}s", "were")
+            rest = ". The journal or Kafka topic keeps the turns for the next start" if self._keeps_all else f" and {was} dropped"
             _log.warning("outlet %s: %s %s not delivered before shutdown%s", self.name, number, was, rest)
 
     def begin_exit(self) -> None:

@@ -357,8 +357,8 @@ def test_nobody_listens(make: Any, caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("count", "keeps_all", "logged"),
     [
-        (1, False, "1 notice was not delivered before shutdown and is dropped"),
-        (2, False, "2 notices were not delivered before shutdown and are dropped"),
+        (1, False, "1 notice was not delivered before shutdown and was dropped"),
+        (2, False, "2 notices were not delivered before shutdown and were dropped"),
         (1, True, "1 notice was not delivered before shutdown. The journal or Kafka topic keeps the turns for the next start"),
         (0, False, ""),
     ],
