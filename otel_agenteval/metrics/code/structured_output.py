@@ -188,7 +188,7 @@ def code_is_sql(
     Parameters:
         dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is a
             generic dialect or, if parsing fails and the output contains backticks, MySQL. If the dialect is unknown, the score is an error.
-        allowed_tables: Names of allowed tables, with or without schema, ignoring case. Common table expressions are always allowed.
+        allowed_tables: Names of allowed tables, with or without schema, in any case. Common table expressions are always allowed.
         allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is allowed only if the list contains
             ``*``, or in ``COUNT(*)``. Names that the statement defines, such as aliases, are always allowed.
         strict: If true, ``SELECT a b FROM`` fails, because a comma is probably missing.
@@ -227,7 +227,7 @@ def code_sql_shape(turn: Turn) -> Result:
 
     To parse the SQL instead, use ``code_is_sql``. The output passes if all of these conditions are met:
 
-    - It starts with select, insert, update, delete, with, create, alter, drop, or merge, ignoring case. After ``with``, it must
+    - It starts with select, insert, update, delete, with, create, alter, drop, or merge, in any case. After ``with``, it must
       contain ``as``.
     - Its parentheses outside quotes are balanced.
     - It has an even number of single quotes and an even number of double quotes.

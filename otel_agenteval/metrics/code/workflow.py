@@ -246,7 +246,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     step?}]``. A run counts as failed if its status is ``error``, ``failed``, or ``failure``, or an error names its executor. If
     the error also has a ``step``, only this step counts as failed. ``step`` is an ``id`` or, without an ``id``, a position from 0.
 
-    If ``steps`` is missing, the runs come from spans (see ``code_workflow_execution_order``). A run counts as failed if its agent or
+    If ``steps`` is missing, runs come from spans (see ``code_workflow_execution_order``). A run counts as failed if its agent or
     ``executor.id`` span has an error (status ERROR or ``error.type``). Without runs, the metric is skipped as ``missing:workflow``.
 
     Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each executor ID, at most 200 IDs).
