@@ -119,7 +119,7 @@ class MetricEntry(Section):
     params: dict[str, Any] = NO_ENTRIES
     """Parameters of the metric, listed in its documentation."""
     name: Annotated[str, Before(_word), Kind("word")] | None = None
-    """Suffix for the names of the metric's scores, which distinguishes several configurations of one metric. With ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
+    """Suffix for score names, to distinguish several configurations of one metric. With ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
     policy: Literal["gate", "trend"] = "trend"
     """``gate`` if every turn must pass, ``trend`` if only the mean is monitored."""
     when: Selector | None = None

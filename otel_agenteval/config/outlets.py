@@ -65,7 +65,7 @@ class OtlpOptions(Section):
     timeout: Duration = 10.0
     """Maximum seconds for one request."""
     ca_file: FilePath | None = None
-    """PEM file with the authorities that sign the receiver's certificate. Null uses the system's authorities."""
+    """PEM file with the authorities that sign the receiver's certificate. If null, the system's authorities apply."""
     cert_file: FilePath | None = None
     """PEM file with the client certificate, for receivers that require a client certificate."""
     key_file: FilePath | None = None
@@ -83,7 +83,7 @@ class OtlpOptions(Section):
     """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted. A sidecar with a
     journal, or a Kafka worker, drops no scores and delays turns instead."""
     spool: SpoolOptions | None = None
-    """Files for undelivered scores. Null keeps undelivered scores only in memory."""
+    """Files for undelivered scores. If null, undelivered scores wait only in memory."""
 
     def _check(self) -> None:
         if (self.cert_file is None) != (self.key_file is None):
