@@ -56,7 +56,7 @@ def page(seed: str) -> str:
         f"## Equivalents\n\n| {preset.title} | otel-agenteval |\n|---|---|",
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
         "\n## Names\n",
-        f"You can omit the prefix `{seed}:` from a name that neither otel-agenteval nor another supported system uses.\n",
+        f"You can omit the prefix `{seed}:` if only {preset.title} uses the name.\n",
         f"| {preset.title} name | otel-agenteval metric | Defaults with this name |\n|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
@@ -139,7 +139,7 @@ def _spelled(spellings: Spellings) -> Iterator[str]:
         if how.startswith(own_name) and len(several) == 1:  # only the values differ
             yield f"{several[0]}: {how[len(own_name) : -1]}"
             continue
-        yield f"{', '.join(several[:-1])}{' and ' if several[1:] else ''}{several[-1]}{': ' if how.startswith('not ') else ' → '}{how}"
+        yield f"{', '.join(several[:-1])}{',' * (len(several) > 2)}{' and ' if several[1:] else ''}{several[-1]}{': ' if how.startswith('not ') else ' → '}{how}"
 
 
 def pages() -> Iterator[tuple[str, str]]:
