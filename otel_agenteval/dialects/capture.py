@@ -119,7 +119,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
-        code="use an `ObservationFilter` (docs/get-started/integrations/spring-ai.md), or set `spring.ai.chat.observations.log-prompt: true` and `spring.ai.chat.observations.log-completion: true`, and export log records. For tool calls, also `spring.ai.tools.observations.include-content: true`",
+        code="use an `ObservationFilter` (docs/get-started/integrations/spring-ai.md), or set `spring.ai.chat.observations.log-prompt: true` and `spring.ai.chat.observations.log-completion: true`, and export log records. For tool calls, also set `spring.ai.tools.observations.include-content: true`",
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip
