@@ -39,7 +39,7 @@ _REPLIES = any_of(
 
 
 def calls_machine(text: str, *, hidden: bool = False) -> bool:
-    """Return True if a text addresses a machine and makes a demand.
+    """Return True if a text addresses an AI and makes a demand.
 
     The demand can be in the same or a following sentence. Prepare ``text`` with :func:`~.readers.marked`, then with
     :func:`~.normalise.folded`. Set ``hidden`` for text that people can't see, which doesn't need an address.
@@ -59,7 +59,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 
 
 def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) -> bool:
-    """Return True if the first sentence addresses a machine and a demand follows. If ``hidden``, a demand is enough."""
+    """Return True if the first sentence addresses an AI and a demand follows. If ``hidden``, a demand is enough."""
     sentence, *following = sentences
     address, end = _address_in(sentence) if has_any(sentence, names) else (0, 0)
     if address:
@@ -101,7 +101,7 @@ _WORDS = "injection_words.txt"
 
 @cache
 def _name_pieces(in_ascii: bool) -> tuple[str, ...]:
-    """Return substrings for a fast pre-check. Every name of a machine or an assistant contains at least one of these substrings."""
+    """Return substrings for a fast pre-check. Every name of an AI or an assistant contains at least one of these substrings."""
     return tuple(piece for piece in words(_WORDS, "calls") if not in_ascii or piece.isascii())
 
 
@@ -121,7 +121,7 @@ def _letters(text: str) -> bytes:
 
 
 def _address_in(sentence: str) -> tuple[int, int]:
-    """Rate how clearly a sentence addresses a machine (0 to 2). Return the rating and the end of the address."""
+    """Rate how clearly a sentence addresses an AI (0 to 2). Return the rating and the end of the address."""
     best = (0, 0)
     for pattern, machine in ((_MACHINE, True), (_NAME, False)):
         for found in pattern.finditer(sentence):

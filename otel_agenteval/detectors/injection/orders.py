@@ -22,7 +22,7 @@ _MIN_SCORE = 0.8
 _MIN_SURE_SCORE = 2.0
 """Minimum score of an order that clearly isn't meant for people. No harmless turn in the labeled data scores this high."""
 _ADDRESS_EVIDENCE = 2.0
-"""Score added if the text addresses a machine and makes a demand."""
+"""Score added if the text addresses an AI and makes a demand."""
 _HIDDEN_EVIDENCE = 1.0
 """Score added if people can't see the text."""
 _REPORT_EVIDENCE = 2.0
@@ -30,7 +30,7 @@ _REPORT_EVIDENCE = 2.0
 _OVERRIDE_EVIDENCE = 2.0
 """Score added if the passage cancels earlier instructions."""
 _MIN_ADDRESSED_SCORE = -0.8
-"""An address to a machine is evidence only for passages with a model score above this value."""
+"""Addressing an AI is evidence only for passages with a model score above this value."""
 
 
 class Marker(NamedTuple):
