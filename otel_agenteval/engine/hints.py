@@ -88,7 +88,7 @@ class Hints:
             for name, reasons in sorted(self._never.items()):
                 if reasons:
                     _log.warning(
-                        "%s is configured, but was skipped on all %d turns: %s; run `otel-agenteval explain %s` for its requirements",
+                        "%s is configured, but was skipped on all %d turns: %s. For the rules, run `otel-agenteval explain %s`",
                         name, self._turns, reasons.most_common(1)[0][0], name,
                     )  # fmt: skip
             self._never = {}
