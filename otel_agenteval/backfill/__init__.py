@@ -1,7 +1,7 @@
 """Score traces that are already stored in files or ClickHouse, either on one machine or on a cluster.
 
 Modules in this folder may import :mod:`~otel_agenteval.engine` and lower layers. They import pyarrow, daft, ray, and
-clickhouse-connect only when needed. All backfills (in one process, in several processes, on Daft, or on Ray) call :class:`Scorer`.
+clickhouse-connect on first use. All backfills (in one process, in several processes, on Daft, or on Ray) call :class:`Scorer`.
 
 Start reading at :mod:`.batch`.
 """
