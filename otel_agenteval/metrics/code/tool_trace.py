@@ -86,8 +86,7 @@ def code_tool_selection(
         extra_penalty: Penalty for each unexpected tool, even if it was called several times.
         order_penalty: Penalty for a wrong order, if ``strict_order`` is true.
 
-    Detail: ``matched``, ``missed``, ``extra``, and ``violations`` list matching, missing, unexpected, and forbidden tools.
-    ``strict_order`` is the parameter's value.
+    Detail: ``strict_order``, and lists of ``matched``, ``missed``, ``extra`` (unexpected), and ``violations`` (forbidden) tools.
     """
     if (entries := expected_entries(turn, expected_tools, "expected_tools")) is None:
         return skip("missing:expected_tools")
