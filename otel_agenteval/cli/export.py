@@ -24,7 +24,7 @@ _KINDS = {"": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".p
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
-    parser.add_argument("--out", metavar="FILE", help="output file, whose extension sets the format (default: standard output)")
+    parser.add_argument("--out", metavar="FILE", help="output file; its extension sets the format (default: standard output)")
     parser.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="format (default: from the extension, or jsonl)")
     add_turns(parser)
     parser.add_argument("--revisions", action="store_true", help="include scores of superseded revisions")

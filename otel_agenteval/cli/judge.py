@@ -159,7 +159,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--metrics", metavar="NAMES", help="run only these metrics, separated by commas (default: all)")
     bench.add_argument(
         "--limit", type=_count, metavar="N",
-        help="maximum number of cases, which are spread evenly over metric families and quality levels",
+        help="maximum number of cases, spread evenly over metric families and quality levels",
     )  # fmt: skip
     bench.add_argument(
         "--repeat", type=_count, default=1, metavar="K",

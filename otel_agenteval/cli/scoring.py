@@ -75,7 +75,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="FILE",
-        help="compare this run with an earlier run's scores, which --format jsonl wrote to FILE; with --gate, a gate also fails if it regresses",
+        help="compare this run with an earlier run's scores in FILE (from --format jsonl); with --gate, a gate also fails if it regresses",
     )  # fmt: skip
     parser.add_argument(
         "--fail-on-regression", metavar="A,B|all",

@@ -93,7 +93,7 @@ class ServiceOptions(Section):
     tokens_per_minute: Count | None = None
     """Maximum input and output tokens per minute, per process or ``worker``. Null means no limit."""
     prices: Annotated[dict[str, dict[str, float]], Before(_prices), Kind("mapping of prices")] = NO_ENTRIES
-    """Prices in USD per million tokens, which replace the provider's list prices: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""
+    """Prices in USD per million tokens, instead of the provider's list prices: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""
 
 
 _PANEL = "must be a list of two or more models, or an empty list"

@@ -48,7 +48,7 @@ class Config(Section):
     inline: InlineOptions = InlineOptions()
     """Metrics that run on each turn as soon as it closes."""
     preset: Preset | None = None
-    """Another evaluation tool, whose default metrics and thresholds are used in addition to yours. See
+    """Evaluation tool. Its default metrics and thresholds are used in addition to yours. See
     [presets](metrics/other-tools.md#presets). Your own entry for a metric replaces the preset's entry."""
     scale: Annotated[Literal[1, 100], Before(_scale), Kind("1 or 100")] = 1
     """Scale of thresholds and reports. With 100, ``threshold: 70`` means 0.7, and reports show 0.82 as 82. Exported scores and

@@ -115,7 +115,7 @@ class ServeOptions(Section):
     http: Address | None = "127.0.0.1:14318"
     """Address that receives OTLP/HTTP, and serves ``/healthz`` and ``/readyz``."""
     metrics: Address | None = "127.0.0.1:19464"
-    """Address of ``/metrics``, ``/healthz``, and ``/readyz``, which stay available if the OTLP addresses are overloaded."""
+    """Address of ``/metrics``, ``/healthz``, and ``/readyz``. It stays available if the OTLP addresses are overloaded."""
     web: Address | None = "127.0.0.1:19465"
     """Address of the web UI and its API. Without ``outlets.store``, only ``why --url`` works there."""
     insecure: Switch = False

@@ -248,7 +248,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(
         VALUES_LIMITED, "counter", "{value}", ("kind",),
-        "Out-of-range values in spans, by kind: token counts (count) and costs or durations (amount), which are ignored, and long names (name), which are shortened.",
+        "Out-of-range values in spans, by kind: ignored token counts (count), ignored costs or durations (amount), and shortened names (name).",
         about_us=True,
     ),
     Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Wall-clock duration of a turn, as in code_latency.", _AGENT_SECONDS),
