@@ -87,11 +87,11 @@ class ServiceOptions(Section):
     deadline: Duration = 120.0
     """Maximum seconds for one call, including retries and waiting."""
     max_concurrency: Count = 8
-    """Maximum number of concurrent calls, per process or ``worker``. Other calls wait."""
+    """Maximum number of concurrent calls, per process or ``worker`` command."""
     requests_per_minute: Count | None = None
-    """Maximum requests per minute, per process or ``worker``. Null means no limit."""
+    """Maximum requests per minute, per process or ``worker`` command. Null means no limit."""
     tokens_per_minute: Count | None = None
-    """Maximum input and output tokens per minute, per process or ``worker``. Null means no limit."""
+    """Maximum input and output tokens per minute, per process or ``worker`` command. Null means no limit."""
     prices: Annotated[dict[str, dict[str, float]], Before(_prices), Kind("mapping of prices")] = NO_ENTRIES
     """Prices in USD per million tokens, instead of the provider's list prices: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""
 
@@ -128,9 +128,9 @@ class ServerOptions(Section):
     endpoint: Literal["chat", "moderations"] = "chat"
     """Endpoint to call, with the same values as ``judge.endpoint``."""
     requests_per_minute: Count | None = None
-    """Maximum requests per minute, per process or ``worker``. Null means no limit."""
+    """Maximum requests per minute, per process or ``worker`` command. Null means no limit."""
     tokens_per_minute: Count | None = None
-    """Maximum input and output tokens per minute, per process or ``worker``. Null means no limit."""
+    """Maximum input and output tokens per minute, per process or ``worker`` command. Null means no limit."""
 
 
 class JudgeChoice(Section):

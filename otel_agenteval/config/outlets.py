@@ -151,7 +151,7 @@ class PrometheusOptions(Section):
     registry: Literal["default"] | None = None
     """``default`` adds the metrics to the registry of ``prometheus_client``, for your own ``/metrics``, without opening a port."""
     port: Port | None = None
-    """Port for a separate ``/metrics`` endpoint."""
+    """Port for a separate ``/metrics`` endpoint, instead of ``registry``."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:
