@@ -261,7 +261,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Tokens of the turns' model calls: input (including cached) and output (including reasoning).",
     ),
     Instrument(SPANS_RECEIVED, "counter", "{span}", (), "Received spans.", about_us=True),
-    Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that were not used, by reason. The counter includes missing parents (orphan_parent) and late log records (late_log_record).", about_us=True),
+    Instrument(SPANS_DROPPED, "counter", "{span}", ("reason",), "Spans that weren't used, by reason. Missing parents (orphan_parent) and late log records (late_log_record) also count.", about_us=True),
     Instrument(FAULTS, "counter", "{fault}", ("where",), "Internal errors that didn't affect the agent, by location.", about_us=True),
     Instrument(LATE_SPANS, "counter", "{span}", (), "Spans that arrived after their turn was closed.", about_us=True),
     Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from the close of a turn to the arrival of a late span.", _LATE_SECONDS, True),
@@ -273,14 +273,14 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(EMIT_ERRORS, "counter", "{error}", ("outlet", "reason"), "Errors of an outlet, by reason.", about_us=True),
     Instrument(
         EMIT_RECORDS, "counter", "{record}", ("outlet", "outcome"),
-        "Records (scores, spans, or messages) of an outlet, by outcome: sent (or stored), or the reason why a record wasn't sent.", about_us=True,
+        "Records (scores, spans, or messages) of an outlet, by outcome: sent (including stored), or the reason why a record wasn't sent.", about_us=True,
     ),
     Instrument(EMIT_WAITING, "gauge", "{record}", ("outlet",), "Records (scores, spans, or messages) that are waiting in an outlet.", about_us=True),
     Instrument(
         OUTLET_DELIVERING, "gauge", "", ("outlet",), "1 if an outlet works, or 0 if its last delivery failed. The log and /readyz?verbose report the reason.",
         about_us=True, over="min",
     ),
-    Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Score events for root spans, by outcome: added, or why an event was not added.", about_us=True),
+    Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Score events for root spans, by outcome: ending or late_order (added), or why an event wasn't added.", about_us=True),
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
         "Calls to judges and embedders, by outcome: ok, error, gated (not sent, because of judge.budget), or unreadable (repeated, because the reply was unreadable).", about_us=True,
