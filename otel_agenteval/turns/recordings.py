@@ -316,7 +316,7 @@ def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
             return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(Path(path).open("rb"), closefd=True))
         return Path(path).open("rb")
     except IsADirectoryError:
-        raise AgentEvalError(f"{path}: must be a file, got a folder. Pass the files in this folder") from None
+        raise AgentEvalError(f"{path}: must be a file, got a folder. Pass its files (in a shell: {Path(path)}/*.jsonl)") from None
     except FileNotFoundError:
         raise AgentEvalError(f"{path}: file not found") from None
     except OSError as problem:
