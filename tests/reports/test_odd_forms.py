@@ -299,3 +299,26 @@ def test_input_is_the_root_agents_question_if_a_sub_agent_ran_first(below: list[
     sub = agent(2, 6 if below else 1, "shop", at=1.0, ms=20.0)
     asked = chat(3, 2, user="hours of the shop", says=SAID, at=2.0)
     assert turn_of(agent(1), *below, sub, asked, chat(4, 1, user=own, says="Done.", at=70.0)).input == expected
+
+
+SPOKEN = [
+    ("user", "I need a train to Rome on Friday, please"),
+    ("assistant", "Which class?"),
+    ("user", "First"),
+    ("assistant", "Fine."),
+    ("user", "A hotel?"),
+]
+
+
+@pytest.mark.parametrize("kept", [60, 90, 120, 260])
+def test_input_of_a_truncated_root_is_the_model_calls_last_message(kept: int) -> None:
+    """A length limit cut the root's list inside its first message, so a judge compared the answer with an old message."""
+    messages = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in SPOKEN]
+    root = agent(1, attributes={"gen_ai.input.messages": json.dumps(messages)[:kept]})
+    found = turn_of(root, chat(2, 1, messages=messages, says="Here is one."))
+    assert (found.input, found.truncated) == ("A hotel?", True)
+    only = turn_of(
+        agent(1, attributes={"gen_ai.input.messages": json.dumps(messages[:1])[:kept]}),
+        chat(2, 1, messages=messages[:1], says="Yes."),
+    )
+    assert only.input == SPOKEN[0][1]

@@ -77,9 +77,11 @@ class MessageReader:
         for field in ("input_messages", "input_value"):
             if getattr(self.root, field) is None:
                 continue
-            messages = self.calls.decode(self.root, field, "user").messages
-            text = self._user_text_of(self.root, field)
+            found, main = self.calls.decode(self.root, field, "user"), self.calls.main_llm[:1]
+            messages, text = found.messages, self._user_text_of(self.root, field)
             if text is not None:
+                if found.truncated and main and any((one.content or "").startswith(text) for one in self.calls.inputs(main[0])):
+                    return self._user_text_of(main[0], "input_messages") or text  # the root's list can lack later messages
                 is_history = messages[-1].role == "assistant"
                 newer = self._after_history(text, is_history) if is_history or len(messages) == 1 else None
                 if not newer and field == "input_value" and len(messages) > 1 and self.calls.llm:

@@ -162,6 +162,7 @@ class TurnReader(MessageReader):
         return _EPOCH + datetime.timedelta(microseconds=start // 1000) if 0 < start < 253402300799 * 10**9 else None
 
     def truncated(self) -> bool:
+        self.input()
         for step in self.calls.llm:  # reading content finds truncation
             self.calls.inputs(step)
             self.calls.outputs(step)
