@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from otel_agenteval.outlets.log_events import change_attributes
 from otel_agenteval.outlets.notices import Context, bodies, notice_of
 from otel_agenteval.outlets.otlp.encoding import ScoreEncoder
 from otel_agenteval.outlets.store.reader import StoreReader
+from otel_agenteval.statistics.change import ChangeExemplar
 from otel_agenteval.statistics.changes import Change
 from tests.support.clock import FakeClock
 from tests.support.rig import Rig
@@ -123,6 +125,22 @@ def test_a_webhook_says_it_in_each_form(form: str) -> None:
     said = json.dumps(bodies([notice], Context(options.outlets.webhook, "engine-1", "now")))
     assert "llm_relevance is worse for bot" in said.replace("\\", "")
     assert change.found.exemplars[0].turn_id[:8] in said
+
+
+@pytest.mark.parametrize(("link", "shown"), [
+    ("https://tempo.example/{trace_id}", None), ("https://ui.example/{turn_id}", "https://ui.example/acme:conversation-7-b"),
+])  # fmt: skip
+def test_conversations_of_a_change_have_no_trace_ids(link: str, shown: str | None) -> None:
+    change, root = changed()
+    change = replace(change, found=replace(change.found, exemplars=(ChangeExemplar("acme:conversation-7-b"),)))
+    said = change_attributes(change, "engine-1")
+    assert semconv.CHANGE_TRACES not in said
+    assert said[semconv.CHANGE_TURNS] == ["acme:conversation-7-b"]
+    options = load_config({"outlets": {"webhook": {"url": "http://127.0.0.1:1", "link": link}}}, {}).outlets.webhook
+    assert options is not None
+    [example] = bodies([notice_of(change, root)], Context(options, "engine-1", "now"))[0]["notices"][0]["examples"]
+    assert "trace_id" not in example
+    assert example.get("link") == shown
 
 
 def test_revisions_are_no_second_look() -> None:

@@ -166,7 +166,7 @@ def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
         semconv.CHANGE_SINCE: since.isoformat(timespec="seconds").replace("+00:00", "Z"),
         semconv.CHANGE_N: round(found.n, 1),
         semconv.CHANGE_TURNS: [exemplar.turn_id for exemplar in found.exemplars] or None,
-        semconv.CHANGE_TRACES: [exemplar.trace_id for exemplar in found.exemplars] or None,
+        semconv.CHANGE_TRACES: [*filter(None, (one.trace_id for one in found.exemplars))] or None,
         semconv.CHANGE_VERSION_BEFORE: found.version_before,
         semconv.CHANGE_VERSION: found.version,
         semconv.CHANGE_FACTS: list(change.facts) or None,

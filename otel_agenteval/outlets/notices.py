@@ -105,7 +105,7 @@ class Notice:
         del found["records"]
         if self.change is not None:
             found["change"] = change_attributes(self.change, "")
-        found["examples"] = [{key: value for key, value in one.items() if value is not None} for one in found["examples"]]
+        found["examples"] = [{key: value for key, value in one.items() if value not in (None, "")} for one in found["examples"]]
         return {key: value for key, value in found.items() if value not in (None, [], "")}
 
 
@@ -218,7 +218,7 @@ def bodies(notices: Sequence[Notice], context: Context) -> Bodies:
 
 
 def link_of(example: Example, options: WebhookOptions) -> str | None:
-    if options.link is None:
+    if options.link is None or not (example.trace_id or "{turn_id}" in options.link):
         return None
     return options.link.format(trace_id=example.trace_id, span_id=example.span_id, turn_id=example.turn_id)
 

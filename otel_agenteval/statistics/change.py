@@ -70,7 +70,9 @@ class ChangeExemplar(NamedTuple):
 
     @property
     def trace_id(self) -> str:
-        return self.turn_id.rpartition(":")[2].partition("-")[0]
+        """Trace ID, or "" for a conversation."""
+        found = self.turn_id.rpartition(":")[2].partition("-")[0]
+        return "" if found == "conversation" else found
 
     @property
     def span_id(self) -> str:
