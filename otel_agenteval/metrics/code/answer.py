@@ -212,10 +212,9 @@ def code_llm_retries(turn: Turn) -> int | Result:
 
 @metric(unit="s", direction="down", groups=("cost",))
 def code_time_to_first_token(turn: Turn) -> Result:
-    """Time in seconds until the turn's last LLM call returned its first token.
+    """Time in seconds from the start of the turn's last LLM call to its first token.
 
-    The time is measured from the start of the last LLM call, so it excludes all earlier steps. Usually, spans contain this time
-    only for streamed calls. For the duration of the whole turn, see ``code_latency``.
+    Usually, spans contain this time only for streamed calls. For the duration of the whole turn, see ``code_latency``.
 
     Detail: ``first_call``, the time to first token of the first LLM call for which this time was recorded.
 

@@ -143,12 +143,12 @@ def code_agent_reliability(
     to 0..1 and rounded to 4 decimals. Traces without signals are ignored. If no trace has a signal, the value is 1 (vacuous).
 
     If the session's only known signal is a ``loop_detection`` of 1 in a single trace, the score is skipped as ``missing:signals``.
-    The first output of a session can't repeat an earlier output, so this signal doesn't show that the agent is reliable.
+    A session's first output can't repeat an earlier output, so this signal doesn't show reliability.
 
     The turn's ``session`` is an object ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
-    coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. For live and
-    recorded turns, otel-agenteval automatically enables the metrics that compute the signals: ``llm_confidence``,
-    ``embed_loop_detection``, ``llm_tool_correctness``, and ``embed_coherence``.
+    coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. Unless listed
+    only in ``inline.metrics``, this metric enables the metrics that compute the signals of live and recorded turns:
+    ``llm_confidence``, ``embed_loop_detection``, ``llm_tool_correctness``, and ``embed_coherence``.
 
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.

@@ -137,8 +137,8 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
     """Check that the output contains an XML element that contains all required elements.
 
-    An element extends from its start tag to the matching end tag, or is an empty-element tag (``<a/>``). The metric ignores
-    elements inside other elements. At least one of the first 10,000 elements must contain all required elements.
+    At least one of the first 10,000 outermost elements must contain all required elements. An element extends from its start tag to
+    the matching end tag, or is an empty-element tag (``<a/>``).
 
     Parameters:
         required_elements: Required elements. See ``code_is_xml``. Paths start at the outermost element.

@@ -61,7 +61,7 @@ _Estimate = Callable[[str, str, int, float], "float | None"]
 
 
 def _estimated_kwh(turn: Turn) -> float | None:
-    """Return the estimated energy of all model calls, or None if any call can't be estimated."""
+    """Return the model calls' estimated energy, or None if any can't be estimated. Ignore failed calls without output tokens."""
     calls = [call for call in turn.llm_calls if call.output_tokens is not None or call.error is None]
     if not 0 < len(calls) <= _MOST_CALLS or any(call.output_tokens is None or not call.model for call in calls):
         return None

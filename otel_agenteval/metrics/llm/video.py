@@ -115,7 +115,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
         num_frames: Maximum number of frames that the judge receives.
         sampling: With ``scenes``, frames show the middles of scenes if the opened file has cuts. Otherwise, they're evenly spaced.
 
-    Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
+    Detail: ``dimension_scores``, ``reason``, and, if the video file was opened, ``measured``.
     """
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["looks"], _QUALITY)
 
@@ -132,7 +132,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
         num_frames: Maximum number of frames that the judge receives.
         sampling: With ``scenes``, frames show the middles of scenes if the opened file has cuts. Otherwise, they're evenly spaced.
 
-    Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
+    Detail: ``dimension_scores``, ``reason``, and, if the video file was opened, ``measured``.
     """
     if newest_video(turn) is None:
         return skip("missing:video")
@@ -152,7 +152,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
         num_frames: Maximum number of frames that the judge receives.
         sampling: With ``scenes``, frames show the middles of scenes if the opened file has cuts. Otherwise, they're evenly spaced.
 
-    Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
+    Detail: ``dimension_scores``, ``reason``, and, if the video file was opened, ``measured``.
     """
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["steady"], _CONSISTENCY)
 
@@ -168,7 +168,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
         num_frames: Maximum number of frames that the judge receives.
         sampling: With ``scenes``, frames show the middles of scenes if the opened file has cuts. Otherwise, they're evenly spaced.
 
-    Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
+    Detail: ``dimension_scores``, ``reason``, and, if the video file was opened, ``measured``.
     """
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["plausible"], _PLAUSIBILITY)
 
