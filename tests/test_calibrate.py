@@ -177,7 +177,7 @@ def test_scores_in_a_table_are_refused_once(tmp_path: Path, capsys: Capture) -> 
     ("text", "says"),
     [
         ('{"turn_id": "t1", "label": "maybe"}', "labels.jsonl:1: unknown label, got 'maybe'"),
-        ('{"label": "pass"}', "labels.jsonl:1: must have a turn_id"),
+        ('{"label": "pass"}', "labels.jsonl:1: must have a label, and one of turn_id"),
         ("not json", "must be one JSON object"),
         ("", "labels: "),
         ('{"turn_id": "elsewhere", "label": "pass"}', "no labeled turn has a verdict"),

@@ -552,7 +552,7 @@ def test_a_variable_without_its_prefix_is_named(caplog: pytest.LogCaptureFixture
         ("- 1\n", ":1: must be a mapping of turn, strict"),
         ("turn: !!python/object/apply:os.getcwd []\n", ":1: not YAML: "),
         ("turn: {max_open: '${env:NOT_SET}'}\n", ":1: turn.max_open: environment variable NOT_SET isn't set"),
-        ("turn: {max_open: '${env:}'}\n", ":1: turn.max_open: must be ${env:NAME}"),
+        ("turn: {max_open: '${env:}'}\n", ":1: turn.max_open: variables must be written ${env:NAME}"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_reported_with_its_line(file: Any, text: str, expected: str) -> None:

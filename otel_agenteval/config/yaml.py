@@ -112,7 +112,7 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
         if found[0] == "$$":
             return "$"
         if found[1] is None:
-            raise ConfigError(f"{where}: must be ${{env:NAME}} or ${{env:NAME:-default}}")
+            raise ConfigError(f"{where}: variables must be written ${{env:NAME}} or ${{env:NAME:-default}}")
         value = env.get(found[1]) or found[2]
         if value is None:
             raise ConfigError(

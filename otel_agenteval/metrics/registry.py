@@ -374,7 +374,7 @@ _DECLARED = ("safety", "quality", "cost", "default")
 
 def _refuse_class(given: Any) -> None:
     if inspect.isclass(given):
-        how = "Write a function that accepts a turn. Classes with evaluate(case, trace, outcome) use otel_agenteval.metrics.agentunit.register_metric"
+        how = "Write a function that accepts a turn. To register a class with evaluate(case, trace, outcome), call otel_agenteval.metrics.agentunit.register_metric"
         raise ConfigError(f"metric: must be a function, got the class {given.__name__}. {how}")
 
 

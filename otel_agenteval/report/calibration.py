@@ -107,7 +107,7 @@ def read_labels(path: str) -> list[Label]:
             continue
         if turn is None or label is None:
             raise ConfigError(
-                f"labels: {place}: must have a turn_id, case_id, or input, and a label, got columns {', '.join(sorted(row)) or 'none'}"
+                f"labels: {place}: must have a label, and one of turn_id, case_id, or input. Found columns: {', '.join(sorted(row)) or 'none'}"
             )
         word = str(label).strip().lower()
         if word not in _GOOD and word not in _BAD:

@@ -95,7 +95,7 @@ class JournalFolder:
                 with path.open("rb") as file:
                     found = version_of(file.read(HEADER_BYTES))
                 if found not in (None, VERSION):  # a damaged or empty segment has no version
-                    fix = "run the version of otel-agenteval that wrote it until its journal is empty"
+                    fix = "run the otel-agenteval version that wrote this segment until the journal is empty"
                     fault = another_version(found, VERSION, fix)
                     raise ConfigError(f"serve.journal: {path}: segment {fault}, or set another folder")
             if not segments:

@@ -318,7 +318,7 @@ class Journal:
         for record in records_in(path, self._max_bytes):
             if record is None:
                 self.broken += 1
-                _log.warning("%s: ends with an incomplete or damaged request; the rest of the file is skipped", path)
+                _log.warning("%s: incomplete or damaged request; this request and the rest of the file are skipped", path)
             else:
                 yield record
 
@@ -375,7 +375,7 @@ class Journal:
 
 
 def records_in(path: Path, max_bytes: int) -> Iterator[Record | None]:
-    """Yield a segment's requests. If the segment ends with an unreadable request, such as an incomplete write, yield None last."""
+    """Yield a segment's requests. At the first unreadable request, such as an incomplete write, yield None and stop."""
     share = share_of(path)
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)

@@ -221,7 +221,7 @@ _DIALECTS = {"postgresql": "postgres", "mariadb": "mysql", "transactsql": "tsql"
 def _sql(value: Any) -> Mapping[str, Any]:
     names = {"databaseType": "dialect", "allowedTables": "allowed_tables", "allowedColumns": "allowed_columns"}
     if not isinstance(value, Mapping) or not value.keys() <= names.keys():
-        raise ValueError("must be an object with databaseType, allowedTables, and allowedColumns")
+        raise ValueError("must be an object whose keys are databaseType, allowedTables, or allowedColumns (all optional)")
     if any("::" in str(name) for key in ("allowedTables", "allowedColumns") for name in value.get(key) or ()):
         raise ValueError("must contain table and column names without a prefix such as select::null::")
     if (database := str(value.get("databaseType", "")).lower()) in ("db2", "flinksql", "noql"):
@@ -247,7 +247,7 @@ def _one_text(value: Any) -> Mapping[str, Any]:
 
 def _any_mark(value: Any) -> Mapping[str, Any]:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-        raise ValueError("must be a number above 0 and at most 1. Or omit the threshold, which boolean metrics ignore")
+        raise ValueError("must be a number above 0 and at most 1. Boolean metrics ignore the threshold, so you can omit it")
     return {}
 
 
