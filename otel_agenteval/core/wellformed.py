@@ -56,7 +56,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
     Dictionary keys become text, and text becomes well-formed. Valid values and :class:`.Later` values are returned unchanged.
 
-    - Bytes become base64, integers over 64 bits become floats, and sets become sorted lists.
+    - Bytes become base64, integers over 64 bits become floats, and sets become lists, sorted as text.
     - Decimals and other libraries' numbers become numbers. Dates, UUIDs, and other objects become text.
     - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion fails become None.
     """

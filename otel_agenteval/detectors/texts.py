@@ -98,7 +98,7 @@ _ESCAPED_SLASH = re.compile(r"\\{1,8}/")
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text without JSON escapes, truncated to :data:`SCAN_LIMIT` characters."""
+    r"""Return a value as text, truncated to :data:`SCAN_LIMIT` characters, with ``\uXXXX`` and ``\/`` decoded."""
     return unescaped(jsonio.text_of(value)[:SCAN_LIMIT])
 
 

@@ -1,6 +1,6 @@
-"""Parser for LiteLLM's callback.
+"""Parser for spans that LiteLLM's callbacks write.
 
-The callback writes ``litellm_request`` spans. Each encloses a raw request: a ``raw_gen_ai_request`` span with the provider's
+The first callback writes ``litellm_request`` spans. Each encloses a raw request: a ``raw_gen_ai_request`` span with the provider's
 parameters and response as Python literals (``llm.openai.messages``, ``llm.openai.choices``). If the application has an
 active span, LiteLLM writes to this span instead of creating a ``litellm_request`` span. Each call overwrites the attributes of the
 preceding call, so only raw requests have one span per call.

@@ -139,7 +139,7 @@ class Shape:
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if all GenAI attributes are from the convention or pydantic-ai, so that nothing needs to be inferred."""
+        """True if :data:`otel_genai.WHOLE` and its prefixes cover all GenAI attributes, so that nothing needs to be inferred."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 

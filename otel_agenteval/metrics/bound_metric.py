@@ -41,7 +41,7 @@ NOT_EVALUATED = frozenset((
 
 
 class _Absent:
-    """Placeholder for a missing judge or embedder. A metric is skipped only if it calls the placeholder."""
+    """Placeholder for a missing judge or embedder. A metric that calls it, or scores blank output (unless vacuous), is skipped."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -167,7 +167,7 @@ class OutcomeTable:
                 total[1] += 1
 
     def render(self, width: int = 100, *, color: bool = False) -> str:
-        """Return a table with one row per metric, most failures first. The column ``mean`` excludes vacuous scores."""
+        """Return a table of metrics, most failures first, and a list of always skipped metrics. Means exclude vacuous scores."""
         paint = Paint(color)
         lines = [
             paint(

@@ -146,7 +146,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Parse an ID from hex or base64 (protobuf's JSON). For an invalid ID, return 0, or raise NotASpan if ``needed`` is a name."""
+    """Parse an ID from hex or base64 (protobuf's JSON). If invalid, return 0 or, if ``needed`` names the field, raise NotASpan."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)

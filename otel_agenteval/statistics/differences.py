@@ -82,7 +82,7 @@ class Differences:
     """Findings by descending lower end of the interval, with effects last. Findings that earlier findings explain are omitted."""
     tested: int
     same: list[TurnFact] = field(default_factory=list)
-    """Facts that apply to nearly the same turns as ``bad``. Empty unless the bad turns are ``selected`` by other facts."""
+    """Facts that apply to nearly the same turns as ``bad``. Empty unless ``selected`` was passed to :func:`find_differences`."""
 
 
 class _Table(NamedTuple):
@@ -111,7 +111,7 @@ def find_differences(
         draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.
         effects: attributes that a failure itself can change. Their facts don't form pairs, and hide only findings about other effects.
         error: the maximum expected share of findings that differ only by chance.
-        selected: True if other facts define the bad turns. Facts that apply to nearly the same turns are then moved to ``same``.
+        selected: True if ``bad`` marks a chosen group or run. Facts that apply to nearly the same turns are then moved to ``same``.
     """
     is_bad = np.asarray(bad, dtype=bool)
     counts = int(is_bad.sum()), int((~is_bad).sum())

@@ -69,7 +69,7 @@ class Assembler:
         """Number of spans that were dropped because another process evaluates their traces."""
 
     def set_limits(self, limits: TurnLimits) -> None:
-        """Replace the limits. Turns that are already waiting keep their deadlines."""
+        """Replace the limits. Turns that already wait for ``decision_delay`` keep their deadlines."""
         self.limits = limits
         self.late.limits = limits
         self._max_spans = limits.max_spans

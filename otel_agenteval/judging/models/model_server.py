@@ -279,7 +279,7 @@ class RateLimits:
             self.leave(answered=answered)
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot, which :meth:`leave` frees. If no slot is free before ``until``, raise a JudgeError."""
+        """Wait for the rate limit and a slot, which :meth:`leave` frees. If ``until`` is too early for both, raise a JudgeError."""
         wait = self._reserve(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:

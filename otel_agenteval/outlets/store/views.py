@@ -303,8 +303,8 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return failure modes for a web UI filter. If the filter has a metric, count only this metric's failures. ``by`` is a key
-        of ``GROUPS``.
+        """Return failure modes for a web UI filter. If the filter has a metric but no outcome, count only turns that fail this
+        metric. ``by`` is a key of ``GROUPS``.
         """
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")

@@ -290,7 +290,7 @@ def _key(request: ToolRequest) -> _CallKey:
 
 
 class RequestMatcher:
-    """Matcher that finds a tool span's request by call ID, or by tool name and arguments."""
+    """Matcher that finds a tool span's request by call ID, or by tool name, arguments, or both."""
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
