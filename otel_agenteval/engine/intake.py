@@ -115,7 +115,7 @@ class Intake:
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
         """Receive a log record that contains a span's content, such as messages.
 
-        If the record arrives before the trace's first span, the record waits (if ``early`` is True) or counts as late.
+        If the trace is unknown, for example before its first span, the record waits (if ``early`` is True) or counts as late.
         """
         with self._assembler.lock:
             if not self._assembler.add_log(trace_id, span_id, part, size):
