@@ -35,7 +35,7 @@ DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # uv takes a seventh of pip's time. It doesn't read pip's configuration, so pip tries what uv can't get.
-INSTALL = install() { $(BIN)/uv pip install --quiet --python $(BIN)/python "$$@" || { echo "==> uv couldn't, pip tries"; $(PIP) install "$$@"; }; }; install
+INSTALL = install() { $(BIN)/uv pip install --quiet --python $(BIN)/python "$$@" 2>/dev/null || { echo "==> uv failed, so pip installs the packages"; $(PIP) install "$$@"; }; }; install
 ARGS ?=
 
 # The first that runs, is new enough and can make a virtual environment; PYTHON=… chooses another.
