@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -217,3 +218,21 @@ def test_recognized_columns_get_no_other_name(tmp_path: Path, capsys: Capture) -
         assert main(["experiment", "recorded", str(tmp_path / "a.csv"), *args]) == 0
         said = capsys.readouterr().err
         assert ("'reference'" in said, "'references'" in said, "Did you mean 'context'" in said) == (not is_read, False, True)
+
+
+@pytest.mark.parametrize("column", ["ground_truth", "expected"])
+def test_unused_ground_truth_is_reported_with_a_metric(column: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "qa.csv").write_text(f"input,output,{column}\n2+2?,4,4\n")
+    run = ["experiment", "recorded", str(tmp_path / "qa.csv"), "--metrics"]
+    assert main([*run, "code_empty_answer"]) == 0
+    said = capsys.readouterr().err
+    assert f"'{column}'" in said
+    assert "code_equals_ground_truth" in said
+    assert main([*run, "code_equals_ground_truth"]) == 0
+    assert f"'{column}'" not in capsys.readouterr().err
+    header = f"Question,Model answer,{column}"
+    (tmp_path / "qa.csv").write_text(f"{header.replace(column, 'Gold')}\n2+2?,4,4\n")
+    assert main([*run, "code_equals_ground_truth"]) == 2
+    hint = capsys.readouterr().err.partition("--columns ")[2]
+    assert main([*run, "code_equals_ground_truth", "--columns", *shlex.split(hint)]) == 0
+    assert "✓ 1 passed" in capsys.readouterr().out

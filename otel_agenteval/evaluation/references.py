@@ -283,7 +283,7 @@ def unread_columns(columns: Collection[str], metrics: Iterable[BoundMetric]) -> 
     read.update(truths if "ground_truth" in read else ())
     offered = {*_FACTS, *_OF_CASES, *EXPECTED}.union(*(one.reads for one in (*catalog(), *(bound.metric for bound in metrics))))
     for name in sorted(columns):
-        if name in truths and name not in read:
+        if name in (*truths, "ground_truth") and name not in read:
             yield f"the column {name!r} of the dataset is the ground truth, but no selected metric uses it. Add one, such as code_equals_ground_truth"
         elif name.partition(".")[0] not in read:
             (similar,) = nearest(name, offered, 1)
