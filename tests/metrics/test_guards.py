@@ -86,6 +86,13 @@ def _calls(*written: tuple[str, str, str]) -> list[ToolCall]:
         ),
         pytest.param(_calls(*[("add", "bag", "ok")] * 3), "Three bags, please", True, id="as many as the user wants"),
         pytest.param(_calls(*[("add", "bag", "ok")] * 3), "A bag, please", False, id="more than the user wants"),
+        *(
+            pytest.param([ToolCall("computer", {"action": action}, "ok")] * 4, "", wanted, id=f"computer: {action}")
+            for action, wanted in (
+                ("screenshot", True), ("scroll", True), ("left_click", True), ("key", True), ("wait", True),
+                ({"type": "scroll", "y": 100}, True), ("cancel_order", False), (7, False), (None, False),
+            )
+        ),
     ],
 )  # fmt: skip
 def test_circles_are_told_from_other_repetitions(tool_calls: list[ToolCall], asked: str, wanted: bool) -> None:

@@ -333,7 +333,7 @@ _WAITS = re.compile(r"(?:^|[^a-z])(?:sleep|wait|delay|pause)(?:[^a-z]|$)", re.IG
 _SLEEPS = re.compile(r"\bsleep[ (]{1,2}[0-9]")
 """Command in a call's arguments, such as ``sleep 5``. ``_WAITS`` matches names of tools that wait."""
 _GESTURES = re.compile(
-    r"press|keystroke|key_?(?:down|up)|scroll|swipe|screenshot|snapshot|(?:^|_)(?:key|tab|tap|click|type|next|back)(?:$|_)",
+    r"press|keystroke|key_?(?:down|up)|scroll|swipe|screenshot|snapshot|(?:^|_)(?:key|tab|tap|click|type|wait|next|back)(?:$|_)",
     re.IGNORECASE,
 )
 """Names of tools that operate a screen, such as ``scroll``. Equal calls to such a tool can have different effects."""
@@ -385,8 +385,15 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
         before[key] = outcome
     words = asked[:10_000] if found else ""
     wanted = {value for _, _, value in values_of_words(words)} | {float(one) for one in _DIGITS.findall(words) if len(one) < 4}
-    circles = [circle for circle in found.values() if circle.calls not in wanted and not _GESTURES.search(circle.name)]
+    circles = [circle for circle in found.values() if circle.calls not in wanted and not _operates_screen(calls[circle.last])]
     return sorted(circles, key=lambda circle: -circle.calls)
+
+
+def _operates_screen(call: ToolCall) -> bool:
+    """Return True if the tool's name, or the action in its arguments, is that of a tool that operates a screen."""
+    action = call.arguments.get("action") if isinstance(call.arguments, Mapping) else None
+    action = action.get("type") if isinstance(action, Mapping) else action
+    return _GESTURES.search(f"{call.name}_{action}" if action.__class__ is str else call.name) is not None
 
 
 def _outcome(call: ToolCall) -> str:
