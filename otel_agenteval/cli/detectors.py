@@ -97,7 +97,7 @@ def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str,
     known = frozenset((*group_of("default"), *PATTERN_OF))
     detectors = [one for one in select_metrics(config) if one.metric.name in known and one.metric.unit == "1"]
     if not detectors:
-        raise ConfigError("inline.metrics: must contain a detector. Use `default`, or list the metrics to count")
+        raise ConfigError("inline.metrics: must contain a detector. Use `default`, or list the detectors to count")
     names = [*dict.fromkeys(one.name for one in detectors)]
     evaluation = Evaluation(config, ",".join(names))
     work = partial(_alarms, evaluation, config.privacy.redact)

@@ -96,7 +96,7 @@ def feedback_of(
         seed: text to include in this hash, so that equal feedback from two users gets different IDs.
 
     Raises:
-        ConfigError: If the rating is missing or a value isn't allowed.
+        ConfigError: If there is no score, known label, or edited answer, or if a value isn't allowed.
     """
     texts = {name: _text(name, value) for name, value in (("label", label), ("comment", comment), ("edited", edited), ("id", id))}
     number, ends = _number(score), _scale(scale)

@@ -158,7 +158,7 @@ class _Series:
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
         """Return the label set under which a new ``key`` is counted. Limited values without their own series become ``__other__``.
-        If there are already ``max_series`` label sets, all limited values become ``__other__``.
+        If there are already ``max_series`` label sets, the values of all limited labels become ``__other__``.
         """
         picked = self.pick(key)
         if self.sighting == sighting and self.last == picked:

@@ -205,7 +205,7 @@ class Pipeline:
 
     def _drop_overdue(self, item: WorkItem) -> None:
         name = trace_name(item.trace_key)
-        _log.warning("trace %s: dropped a turn that took more CPU time than turn.max_work; to keep such turns, raise it", name)
+        _log.warning("trace %s: dropped a turn that took more CPU time than turn.max_work allows. Raise this limit", name)
         self._watchdog.set_aside(item.trace_key)
         self.outcomes.drop(item, "too_long")
 

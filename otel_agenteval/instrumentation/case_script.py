@@ -141,7 +141,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
     for number, columns in enumerate(_without_messages(turns, where)):
         at = f"{where}: turns[{number}]"
         if not isinstance(columns, Mapping):
-            raise ConfigError(f"{at}: must be text, or an object with input and references, got {columns!r}")
+            raise ConfigError(f"{at}: must be text, or an object with input and, optionally, references, got {columns!r}")
         asked = _input_in(columns, at)["input"]
         if asked == "":
             raise ConfigError(f"{at}.input: must not be empty, got ''")

@@ -98,7 +98,7 @@ class AgentTurns:
             The scores of all turns, in order.
 
         Raises:
-            AssertionError: If a score fails. The message contains all failed scores, and their turns' inputs and outputs.
+            AssertionError: If a score fails, has an error, or is skipped, or if there are no turns. The message quotes the turns.
         """
         __tracebackhide__ = True
         at_least, at_most = dict(at_least or {}), dict(at_most or {})

@@ -160,7 +160,7 @@ def _compare_estimates(before: Group, after: Group) -> Difference | None:
 
 
 def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, in_logs: bool) -> Difference:
-    """Return ``found`` with the p-value from a permutation test of cluster means, and with Student's (wider) interval."""
+    """Return ``found`` with a permutation test's p-value for the cluster means, and with a wider interval (Student's)."""
     place = 1 if in_logs else 0
     p = permutation(*([one[place] / one[2] for one in clusters.values()] for clusters in (before, after)))
     freedom = min(len(before), len(after)) - 1

@@ -202,7 +202,7 @@ class _PieceIndex:
                 del self._pieces[key]
 
     def ended(self, key: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return pieces with the index key ``key`` that ended in a period, latest first (at most ``_MOST_CANDIDATES + 1``)."""
+        """Return pieces with the index key ``key`` that ended from ``first_ns`` to ``last_ns``: the latest, latest first."""
         pieces = self._pieces.get(key, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         latest = pieces[max(bisect.bisect_left(pieces, (first_ns,)), stop - _MOST_CANDIDATES - 1) : stop]

@@ -182,7 +182,7 @@ def _words(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping) and value and value.keys() <= {"min", "max"}:
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("must be a number of words, or an object with min and max")
+        raise TypeError("must be a number of words, or an object with min, max, or both")
     return {"exact": value}
 
 

@@ -63,7 +63,7 @@ class OtlpOutlet(Outlet):
 
     After a temporary refusal, the outlet retries with exponential backoff and jitter. If the receiver requests a longer wait, the
     outlet waits longer. Batches older than ``retry_for`` are dropped. After a permanent refusal, the request's batches are dropped.
-    If only one of several batches might be the cause, the outlet instead resends the batches in smaller requests.
+    However, if one of several batches might be the only cause, the outlet resends the batches in smaller requests.
 
     Each signal has its own retry delay, so a receiver that doesn't support one signal doesn't delay the others.
 
