@@ -79,7 +79,7 @@ class ForeignMetrics:
         except TimeoutError:
             reason = f"no result within {seconds:g} s"
             if metric.name not in self._hung:
-                _log.warning("metric %s: %s. Its scores are errors until this call returns, or until a pause ends", metric.name, reason)
+                _log.warning("metric %s: %s. Its scores are errors until it returns or a pause ends", metric.name, reason)
             self._hung[metric.name] = reason
             if interrupted is not None and time.monotonic() >= until:
                 pause = min(2 * pause, _LONGEST_PAUSE)
