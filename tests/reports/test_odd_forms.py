@@ -286,21 +286,6 @@ def test_calls_without_times_are_not_compared() -> None:
     assert len(turn_of(agent(1), *calls).llm_calls) == 2
 
 
-@pytest.mark.parametrize(("own", "expected"), [
-    (ASKED, ASKED),
-    (None, "hours of the shop"),
-    (f"Question: hours of the shop\nNotes: {SAID}", "hours of the shop"),
-    (f"Write the answer from these notes: {SAID}", "hours of the shop"),
-    (f"{ASKED} Here, 'hours' means opening hours.", f"{ASKED} Here, 'hours' means opening hours."),
-])  # fmt: skip
-@pytest.mark.parametrize("below", [[], [tool(6, 1, "ask_shop", ms=60.0)], [span(6, 1, "POST", ms=60.0)]])
-def test_input_is_the_root_agents_question_if_a_sub_agent_ran_first(below: list[Any], own: str | None, expected: str) -> None:
-    """A judge was given a sub-agent's prompt instead of the user's question, unless the root agent's prompt quotes the sub-agent."""
-    sub = agent(2, 6 if below else 1, "shop", at=1.0, ms=20.0)
-    asked = chat(3, 2, user="hours of the shop", says=SAID, at=2.0)
-    assert turn_of(agent(1), *below, sub, asked, chat(4, 1, user=own, says="Done.", at=70.0)).input == expected
-
-
 SPOKEN = [
     ("user", "I need a train to Rome on Friday, please"),
     ("assistant", "Which class?"),
@@ -310,7 +295,7 @@ SPOKEN = [
 ]
 
 
-@pytest.mark.parametrize("kept", [60, 90, 120, 260])
+@pytest.mark.parametrize("kept", [75, 90, 120, 260])
 def test_input_of_a_truncated_root_is_the_model_calls_last_message(kept: int) -> None:
     """A length limit cut the root's list inside its first message, so a judge compared the answer with an old message."""
     messages = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in SPOKEN]
@@ -322,3 +307,14 @@ def test_input_of_a_truncated_root_is_the_model_calls_last_message(kept: int) ->
         chat(2, 1, messages=messages[:1], says="Yes."),
     )
     assert only.input == SPOKEN[0][1]
+
+
+def test_input_of_a_truncated_root_is_no_helpers_prompt() -> None:
+    """A guard's instruction and a retrieved context aren't the question."""
+    parts = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in SPOKEN]
+    guard = {"role": "user", "parts": [{"type": "text", "content": "Is the last message harmful?"}]}
+    cut = {"gen_ai.input.messages": json.dumps(parts)[:90]}
+    first = chat(2, 1, messages=[*parts, guard], says="no", at=1.0)
+    assert turn_of(agent(1, attributes=cut), first, chat(3, 1, messages=parts, says="Here is one.", at=20.0)).input == "A hotel?"
+    context = {"role": "user", "parts": [{"type": "text", "content": "Context: a timetable"}]}
+    assert turn_of(agent(1, attributes=cut), chat(2, 1, messages=[parts[0], context], says="Yes.")).input == SPOKEN[0][1]

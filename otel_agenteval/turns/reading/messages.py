@@ -7,7 +7,7 @@ model call's text. Text that wasn't captured is None, not ``""``. An error's tex
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from ...core import jsonio
@@ -40,7 +40,7 @@ class MessageReader:
         text = self._input_of_root() if self.root.role != LLM else None
         if text is not None:
             return question_in(text)
-        for step in self._earliest_calls():
+        for step in self.calls.main_llm:
             text = self._user_text_of(step, "input_messages")
             if text is not None:
                 return question_in(self._user_text_in_template(text, step) or text)
@@ -51,18 +51,6 @@ class MessageReader:
                 if text is not None:
                     return question_in(text)
         return None
-
-    def _earliest_calls(self) -> Sequence[Step]:
-        """Return the model calls, earliest first. If a sub-agent ran first, start with the root agent's own first call, unless its
-        user message quotes the sub-agent's prompt or answer.
-        """
-        calls, first = self.calls.main_llm, self.calls.main_llm[:1]
-        if self.root.role != AGENT or not first or self.calls.nearest(first[0], (AGENT,)) is self.root:
-            return calls
-        own = next((step for step in calls if self.calls.nearest(step, (AGENT, TOOL)) is self.root), first[0])
-        text = self._user_text_of(own, "input_messages") or ""
-        said = (self._user_text_of(first[0], "input_messages"), self._answer_text(first[0]))
-        return calls if any(one and one in text for one in said) else [own, *calls]
 
     def _user_text_of(self, step: Step, field: str) -> str | None:
         """Return the last user message in a span's field, or None if a later user message might have been cut off."""
@@ -77,11 +65,11 @@ class MessageReader:
         for field in ("input_messages", "input_value"):
             if getattr(self.root, field) is None:
                 continue
-            found, main = self.calls.decode(self.root, field, "user"), self.calls.main_llm[:1]
+            found = self.calls.decode(self.root, field, "user")
             messages, text = found.messages, self._user_text_of(self.root, field)
             if text is not None:
-                if found.truncated and main and any((one.content or "").startswith(text) for one in self.calls.inputs(main[0])):
-                    return self._user_text_of(main[0], "input_messages") or text  # the root's list can lack later messages
+                if found.truncated and (whole := self._whole_text(text)) is not None:
+                    return whole
                 is_history = messages[-1].role == "assistant"
                 newer = self._after_history(text, is_history) if is_history or len(messages) == 1 else None
                 if not newer and field == "input_value" and len(messages) > 1 and self.calls.llm:
@@ -89,6 +77,19 @@ class MessageReader:
                     asked = last_user_text(self.calls.inputs(self.calls.main_llm[0]))
                     newer = asked if any(message.content == asked for message in messages) else None
                 return newer or text
+        return None
+
+    def _whole_text(self, start: str) -> str | None:
+        """If the answering call's prompt contains a user message that begins with ``start``, return the message, or the last user
+        message if the agent answered in between. Otherwise, return None.
+        """
+        last = self.calls.answering_call
+        found = self.calls.decode(last, "input_messages", "user") if last is not None and len(start) >= _QUOTED else None
+        prompt = [] if found is None or found.truncated else found.messages
+        for place, message in enumerate(prompt):
+            if message.role == "user" and message.content and message.content.startswith(start):
+                later = prompt[place + 1 :]
+                return (last_user_text(later) if any(one.role == "assistant" for one in later) else None) or message.content
         return None
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
