@@ -98,6 +98,15 @@ def test_jobs_that_wait_for_a_budget_or_another_process_are_deleted(
     assert b"Answer-0-xyzzy" not in b"".join(file.read_bytes() for file in tmp_path.glob("queue.db*"))
 
 
+def test_an_interrupted_command_returns_all_jobs(config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_turns(config)
+    monkeypatch.setattr(Payload, "decode", lambda payload: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 130
+    queue = SqliteQueue(str(tmp_path / "queue.db"), 1 << 30)
+    assert [job.attempts for job in queue.claim(100, 1.0)] == [1] * 6
+    queue.close()
+
+
 def test_the_default_queue_of_a_sidecar_is_found(
     config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..config.loader import load_config
 from ..config.root import Config
@@ -28,7 +29,7 @@ EXIT_CODES = {
     UNUSABLE: "an argument is invalid, or the store, the journal, or the queue can't be used",
 }
 _LEASE, _AHEAD = 60.0, 1e9
-_ALL = 2**31
+_ALL, _AT_ONCE = 2**31, 500
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,37 +111,46 @@ def _with_queue_of_sidecar(config: Config) -> Config:
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
     """Delete the jobs of matching turns, and return their number. Claim all jobs to check them, and requeue the others."""
     from ..judging.job import NewerPayload, Payload
-    from ..judging.queues import queue_from
+    from ..judging.queues import Job, queue_from
     from ..judging.queues.redis_server import unreachable
 
     def failed(_: str, error: BaseException) -> None:
         raise AgentEvalError(f"judge.queue: can't be used: {error}")
 
+    def found_in(job: Job) -> bool:
+        try:
+            return is_meant(Payload.decode(job.payload).turn())
+        except (NewerPayload, ValueError, KeyError):  # the process that runs the job reports it
+            return False
+
     path = config.judge.queue.path
     if path is not None and config.judge.queue.backend == "sqlite" and not Path(path).exists():
         return 0
     ahead, queue = (queue_from(config.judge.queue, clock, failed) for clock in (_Ahead(), SYSTEM_CLOCK))
-    meant, others = list[Any](), list[Any]()
+    claimed, gone = dict[str, Job](), set[str]()
     try:
-        for job in ahead.claim(_ALL, _LEASE - _AHEAD):
-            try:
-                found = is_meant(Payload.decode(job.payload).turn())
-            except (NewerPayload, ValueError, KeyError):  # the process that runs the job reports it
-                found = False
-            (meant if found else others).append(job)
-        lost = queue.ack_many(meant)
-        for job in others:
-            queue.retry_at(job, SYSTEM_CLOCK.time_ns() / 1e9, counted=False)
-        queue.flush()
+        # In Redis, one early claim per shard makes all its jobs due, and the others are then claimed in batches.
+        early, shards = (1, config.judge.queue.shards) if config.judge.queue.backend == "redis" else (_ALL, 1)
+        for _ in range(shards):
+            claimed.update((job.id, job) for job in ahead.claim(early, _LEASE - _AHEAD))
+        while jobs := queue.claim(_AT_ONCE, _LEASE):
+            claimed.update((job.id, job) for job in jobs)
+        meant = [job for job in claimed.values() if found_in(job)]
+        gone = {job.id for job in meant} - {*queue.ack_many(meant)}
     except Exception as error:
         is_remote = config.judge.queue.backend == "redis"
         if not (unreachable(error) if is_remote else isinstance(error, (sqlite3.Error, OSError))):
             raise
         raise AgentEvalError(f"judge.queue: can't be used: {error}") from None
     finally:
+        with suppress(Exception):  # otherwise, jobs become due when their leases end
+            for job in claimed.values():
+                if job.id not in gone:
+                    queue.retry_at(job, SYSTEM_CLOCK.time_ns() / 1e9, counted=False)
+            queue.flush()
         ahead.close()
         queue.close()
-    return len(meant) - len(lost)
+    return len(gone)
 
 
 class _Ahead(SystemClock):
