@@ -128,19 +128,20 @@ def test_a_webhook_says_it_in_each_form(form: str) -> None:
 
 
 @pytest.mark.parametrize(("link", "shown"), [
-    ("https://tempo.example/{trace_id}", None), ("https://ui.example/{turn_id}", "https://ui.example/acme:conversation-7-b"),
+    ("https://tempo.example/{trace_id}?turn={turn_id}", None), ("https://ui.example/{turn_id}", "https://ui.example/{}"),
 ])  # fmt: skip
-def test_conversations_of_a_change_have_no_trace_ids(link: str, shown: str | None) -> None:
+@pytest.mark.parametrize("turn_id", ["acme:conversation-7-b", "conversation-user:42-7", "conversation-thread:abc"])
+def test_conversations_of_a_change_have_no_trace_ids(turn_id: str, link: str, shown: str | None) -> None:
     change, root = changed()
-    change = replace(change, found=replace(change.found, exemplars=(ChangeExemplar("acme:conversation-7-b"),)))
+    change = replace(change, found=replace(change.found, exemplars=(ChangeExemplar(turn_id),)))
     said = change_attributes(change, "engine-1")
     assert semconv.CHANGE_TRACES not in said
-    assert said[semconv.CHANGE_TURNS] == ["acme:conversation-7-b"]
+    assert said[semconv.CHANGE_TURNS] == [turn_id]
     options = load_config({"outlets": {"webhook": {"url": "http://127.0.0.1:1", "link": link}}}, {}).outlets.webhook
     assert options is not None
     [example] = bodies([notice_of(change, root)], Context(options, "engine-1", "now"))[0]["notices"][0]["examples"]
     assert "trace_id" not in example
-    assert example.get("link") == shown
+    assert example.get("link") == (shown and shown.format(turn_id))
 
 
 def test_revisions_are_no_second_look() -> None:

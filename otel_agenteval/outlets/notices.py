@@ -218,7 +218,7 @@ def bodies(notices: Sequence[Notice], context: Context) -> Bodies:
 
 
 def link_of(example: Example, options: WebhookOptions) -> str | None:
-    if options.link is None or not (example.trace_id or "{turn_id}" in options.link):
+    if options.link is None or (not example.trace_id and ("{trace_id}" in options.link or "{span_id}" in options.link)):
         return None
     return options.link.format(trace_id=example.trace_id, span_id=example.span_id, turn_id=example.turn_id)
 

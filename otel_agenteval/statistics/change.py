@@ -16,6 +16,7 @@ Scores from 0 to 1 are used unchanged. For other values (seconds, tokens), the r
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -65,18 +66,20 @@ class DetectorOptions(NamedTuple):
         return 4.0 * self.false_alarm_every
 
 
+_TURN_ID = re.compile("(?:^|:)[0-9a-f]{32}-[0-9a-f]{16}$")
+
+
 class ChangeExemplar(NamedTuple):
     turn_id: str
 
     @property
     def trace_id(self) -> str:
         """Trace ID, or "" for a conversation."""
-        found = self.turn_id.rpartition(":")[2].partition("-")[0]
-        return "" if found == "conversation" else found
+        return self.turn_id[-49:-17] if _TURN_ID.search(self.turn_id) else ""
 
     @property
     def span_id(self) -> str:
-        return self.turn_id.rpartition("-")[2]
+        return self.turn_id[-16:] if _TURN_ID.search(self.turn_id) else ""
 
 
 @dataclass(frozen=True, slots=True)
