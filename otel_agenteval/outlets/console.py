@@ -7,11 +7,13 @@ because standard output belongs to the application.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..core.display import escaped
+from ..core.forks import Step, at_fork
 from ..evaluation.redaction import Redactor
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .base import Outlet, Setup
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from ..statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
+_forked: set[int] = set()  # IDs of processes that forked, so that a child can have the turns
+at_fork(Step.OUTLETS, in_parent=lambda: _forked.add(os.getpid()))
 
 
 class ConsoleOutlet(Outlet):
@@ -56,7 +60,7 @@ class ConsoleOutlet(Outlet):
             stream.flush()
 
     def close(self) -> None:
-        if self._is_unused:
+        if self._is_unused and not _forked:
             _log.warning("no turns were scored; if your agent answered requests, run `otel-agenteval doctor`")
         self._is_unused = False
 

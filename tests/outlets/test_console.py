@@ -4,6 +4,7 @@ import io
 import os
 import pty
 import re
+import subprocess
 import sys
 from typing import Any
 
@@ -44,15 +45,28 @@ def test_each_turn_is_shown_with_what_was_said_and_its_scores(capsys: pytest.Cap
     assert "\033[" not in shown
 
 
-def test_a_program_without_turns_gets_a_hint_at_exit(
-    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    _shown(capsys, "failed", "Paris")
-    assert "doctor" not in caplog.text
-    _shown(capsys, "failed")
-    assert [record.getMessage() for record in caplog.records if "doctor" in record.getMessage()] == [
-        "no turns were scored; if your agent answered requests, run `otel-agenteval doctor`"
-    ]
+PROGRAM = """
+import os, sys
+from opentelemetry.sdk.trace import TracerProvider
+import otel_agenteval as oa
+provider = TracerProvider()
+handle = oa.instrument(tracer_provider=provider)
+if "fork" in sys.argv and os.fork() == 0:
+    os._exit(0)
+if "turn" in sys.argv:
+    provider.get_tracer("app").start_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent"}).end()
+handle.shutdown()
+"""
+
+
+@pytest.mark.parametrize(("arguments", "hints"), [([], 1), (["turn"], 0), (["fork"], 0)])
+def test_a_program_without_turns_gets_a_hint_at_exit(arguments: list[str], hints: int) -> None:
+    """The process of a child that scored turns doesn't get the hint."""
+    env = {**os.environ, "OTEL_AGENTEVAL_OUTLETS__CONSOLE": "failed"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], env=env, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr.count("run `otel-agenteval doctor`") == hints, done.stderr
 
 
 def test_failed_shows_failed_turns_only(capsys: pytest.CaptureFixture[str]) -> None:
