@@ -105,7 +105,7 @@ def test_a_sidecar_gives_the_first_fault(found: Fault, says: str, tmp_path: Path
 ])  # fmt: skip
 def test_why_prints_the_first_faults_error(path: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     calls = [{"name": "get_order", "error": {"type": "TimeoutError", "message": "no answer in 5 s"}}, {"name": "get_order"}]
-    content = {"tool_calls": calls, "llm_calls": [{"error": {"type": "RateLimitError"}}]}
+    content = {"tool_calls": calls, "llm_calls": [{"error": {"type": "RateLimitError"}}], "field_of_a_newer_version": 1}
     turn = failed_row(1, Fault("tool_error", path, "get_order failed"), content=content)
     store = filled(tmp_path / "s.db", [(turn, [score_row(turn, "code_tool_success", 0.0)])])
     assert main(["why", "0000", "--store", store]) == 0

@@ -25,7 +25,6 @@ from ..core.tenancy import qualified
 from ..core.turn import Turn, usd_text
 from ..evaluation.first_fault import Fault, judged_fault
 from ..evaluation.turn_facts import EFFECTS
-from ..metrics.lib.steps import failure_of as text_of_error
 from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import LEAST_OF_ID, StoreReader, cost_in, fault_of_row, score_of_row, store_path
 from ..outlets.turn_text import colors_wanted, columns, one_line, render_outcomes
@@ -134,8 +133,9 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
             raise ConfigError(f"--judge: the store lacks the content of turn {turn_id}. Set outlets.store.content")
         fault, by = _judged(Turn.from_dict(content), scores, config), "judge"
     elif fault is not None and content:
-        error = getattr(value_at(Turn.from_dict(content), fault.path), "error", None)
-        fault = fault if error is None else fault._replace(reason=f"{fault.reason} ({one_line(text_of_error(error))})")
+        error = value_at(content, f"{fault.path}.error")
+        texts = [str(error[key]) for key in ("type", "message") if error.get(key)] if isinstance(error, dict) else []
+        fault = fault._replace(reason=f"{fault.reason} ({one_line(': '.join(texts))})") if texts else fault
     start = ""
     if turn.get("start") is not None:
         start = f", {datetime.datetime.fromtimestamp(turn['start'], datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
