@@ -102,7 +102,7 @@ def decode(raw: Any, role: str) -> Decoded:
     if role == "assistant" and not out.messages and not out.hidden and raw.__class__ is str and raw[:1] == "{":
         value, is_cut = jsonio.loads_or_text(raw)
         has_fields = value.__class__ is dict and len(_RESPONSE_FIELDS & value.keys()) > 1
-        has_fields = has_fields and isinstance(value.get("usage", {}), Mapping) and value.get("generations", []) in ([], [[]])
+        has_fields = has_fields and isinstance(value.get("usage", {}), Mapping) and value.get("generations") in (None, [], [[]])
         is_response = has_fields and not (value.get("content") or value.get("choices"))
         if is_response and is_cut:
             out.hidden = True
