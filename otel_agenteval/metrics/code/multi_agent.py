@@ -294,7 +294,7 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
 # --- emergent behavior
 
 
-@metric(uses=("agents", "interactions"), applies=applies.many_typed_interactions, aliases=(
+@metric(uses=("agents", "interactions", "conflicts"), applies=applies.many_typed_interactions, aliases=(
         "agentunit:swarm_intelligence", "agentunit:swarm_intelligence_score", "agentunit:SwarmIntelligenceMetric",
         "agentunit:EmergentBehaviorMetrics", "agentunit:EmergentBehaviorDetector",
     ))  # fmt: skip
