@@ -1,6 +1,6 @@
 """These metrics evaluate the agent's tool calls, including failed calls. Metrics that check expected tools or arguments also count
 calls that were declined or await approval, because the agent chose them. ``code_tool_efficiency`` and, by default,
-``code_tool_success`` ignore these calls.
+``code_tool_success`` ignore these calls. For missing calls, use [`llm_tool_correctness`](agentic_judges.md#llm_tool_correctness).
 """
 
 from __future__ import annotations
