@@ -236,3 +236,12 @@ def test_unused_ground_truth_is_reported_with_a_metric(column: str, tmp_path: Pa
     hint = capsys.readouterr().err.partition("--columns ")[2]
     assert main([*run, "code_equals_ground_truth", "--columns", *shlex.split(hint)]) == 0
     assert "✓ 1 passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("header", ["output", "output,ground_truth"])
+def test_hint_suggests_no_other_known_column_as_input(header: str, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "qa.csv").write_text(f"{header}\n{','.join('4' for _ in header.split(','))}\n")
+    assert main(["experiment", "recorded", str(tmp_path / "qa.csv")]) == 2
+    said = capsys.readouterr().err
+    assert "Add a column input" in said
+    assert "--columns" not in said

@@ -100,7 +100,7 @@ class InlineOptions(Section):
     groups and metric names. ``-NAME`` removes a metric that an earlier group added. List metrics with required options in
     ``metrics`` instead."""
     budget: DurationOrZero = 0.005
-    """Maximum CPU seconds per turn while your agent waits for scores, if the SDK has no lazy events. The worker thread runs the rest."""
+    """Maximum CPU seconds per turn if your SDK version makes the agent wait for span events. The worker thread runs the rest."""
     expected: Switch = True
     """Let `oa.expect(...)` enable `code_` metrics that use its reference data. See [Reference
     data](../concepts/reference-data.md#metrics-that-expect-enables). `expect` never enables judged metrics."""

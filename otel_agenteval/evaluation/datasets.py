@@ -176,13 +176,11 @@ def _without_input(place: str, names: Sequence[str], others: Iterable[str], wher
         return f"{place}: the column {empty[0]} is empty"
     if (file := place.rpartition(":")[0]).lower().endswith((".csv", ".tsv", ".parquet")):
         new = ("input", "output", "ground_truth") if len(names) == 3 else ("input", "output")
-        others = (name for name in names if name not in new)
-        pairs = zip((name for name in new if name not in names), others, strict=False)
-        how = (
-            f"Name them, for example --columns {shlex.quote(','.join(map('='.join, pairs)))}"
-            if where == "dataset"
-            else "Rename one of them"
-        )
+        others = (name for name in names if name not in (*new, "ground_truth", *_CASE_COLUMNS))
+        pairs = [*map("=".join, zip((name for name in new if name not in names), others, strict=False))]
+        how = "Rename one of them" if pairs else "Add a column input"
+        if pairs and where == "dataset":
+            how = f"Name them, for example --columns {shlex.quote(','.join(pairs))}"
         return f"{file}: no column input. Columns: {', '.join(names)}. {how}"
     close = [(column, *nearest(column, known, 1)) for column in others]
     meant = [f". Did you mean {name} instead of {column!r}?" for column, name in close if likeness(column, name) > 0.7]
