@@ -239,15 +239,16 @@ def test_a_user_or_a_conversation_is_required(args: list[str], capsys: Capture) 
     assert "--user" in capsys.readouterr().err
 
 
-def test_jobs_are_deleted_in_redis(config: dict[str, Any], tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("shards", [1, 3])
+def test_jobs_are_deleted_in_redis(shards: int, config: dict[str, Any], tmp_path: Path, capsys: Capture) -> None:
     server = RedisServer(tmp_path / "redis")
     try:
-        config["judge"]["queue"] = {"backend": "redis", "url": server.url, "work": False}
+        config["judge"]["queue"] = {"backend": "redis", "url": server.url, "work": False, "shards": shards}
         run_turns(config)
-        postpone(RedisQueue(server.url, 1 << 30))
+        postpone(RedisQueue(server.url, 1 << 30, shards=shards))
         assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 0
         assert "judge queue: 3 jobs deleted" in capsys.readouterr().out
-        queue = RedisQueue(server.url, 1 << 30)
+        queue = RedisQueue(server.url, 1 << 30, shards=shards)
         left = [Payload.decode(job.payload).turn().user_id for job in queue.claim(100, 1.0)]
         queue.close()
         assert left == ["u-1"] * 3
