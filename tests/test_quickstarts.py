@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -80,6 +81,13 @@ def test_install_pages_create_an_environment_first() -> None:
     for path in (root / "README.md", first_five_minutes.PAGE, first_five_minutes.PAGE.parent / "installation.md"):
         before, _, _ = path.read_text(encoding="utf-8").partition("\npip install ")
         assert before.splitlines()[-1] == "python3 -m venv .venv && . .venv/bin/activate", path
+
+
+@pytest.mark.parametrize("path", quickstarts.all_pages(), ids=lambda path: path.stem)
+def test_a_page_contains_the_programs_that_it_runs(path: Path) -> None:
+    shown = quickstarts.page_of(path)
+    programs = {file for step in shown.steps for file in re.findall(r"^(?:python|node) ([\w.-]+)", step.command, re.MULTILINE)}
+    assert programs - {"-c", "-m"} <= shown.files.keys()
 
 
 @pytest.mark.parametrize("keeps_running", [False, True])
