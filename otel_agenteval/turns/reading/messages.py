@@ -58,26 +58,26 @@ class MessageReader:
         text = last_user_text(found.messages)
         if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
             return text
-        spoken = [message for message in found.messages if message.role != "system"]
-        return text if len(spoken) == 1 else None
+        return text if sum(message.role != "system" for message in found.messages) == 1 else None
 
     def _input_of_root(self) -> str | None:
         for field in ("input_messages", "input_value"):
-            if getattr(self.root, field) is None:
-                continue
-            found = self.calls.decode(self.root, field, "user")
-            messages, text = found.messages, self._user_text_of(self.root, field)
-            if text is not None:
-                if found.truncated and (whole := self._whole_text(text)) is not None:
-                    return whole
-                is_history = messages[-1].role == "assistant"
-                newer = self._after_history(text, is_history) if is_history or len(messages) == 1 else None
-                if not newer and field == "input_value" and len(messages) > 1 and self.calls.llm:
-                    # a function's arguments: the user message of the first model call is one of them
-                    asked = last_user_text(self.calls.inputs(self.calls.main_llm[0]))
-                    newer = asked if any(message.content == asked for message in messages) else None
-                return newer or text
+            if getattr(self.root, field) is not None and (text := self._user_text_of(self.root, field)) is not None:
+                return self._newest_text(text, field)
         return None
+
+    def _newest_text(self, text: str, field: str) -> str:
+        """Return ``text``, the last user message in the root's ``field``, whole if it was cut, or a newer one from a model call."""
+        found = self.calls.decode(self.root, field, "user")
+        messages, is_history = found.messages, found.messages[-1].role == "assistant"
+        if found.truncated and (whole := self._whole_text(text)) is not None:
+            return whole
+        newer = self._after_history(text, is_history) if is_history or len(messages) == 1 else None
+        if not newer and field == "input_value" and len(messages) > 1 and self.calls.llm:
+            # a function's arguments: the user message of the first model call is one of them
+            asked = last_user_text(self.calls.inputs(self.calls.main_llm[0]))
+            newer = asked if any(message.content == asked for message in messages) else None
+        return newer or text
 
     def _whole_text(self, start: str) -> str | None:
         """If the answering call's prompt contains a user message that begins with ``start``, return the message, or the last user
