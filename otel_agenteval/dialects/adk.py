@@ -105,7 +105,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _reported_failure(result: Any) -> ErrorInfo | None:
-    """Return the error in a tool's result, such as ``{"status": "error", …}``, or None."""
+    """Return the error in a tool's result, such as ``{"error_message": "…"}``, or None."""
     if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
         return None
     value, _ = jsonio.loads_or_text(result)

@@ -1,4 +1,4 @@
-"""Parser for Microsoft Agent Framework, which writes the GenAI convention's attributes. Workflow spans have only a name."""
+"""Parser for Microsoft Agent Framework, which writes the GenAI convention's attributes. Workflow spans are recognized by name."""
 
 from __future__ import annotations
 

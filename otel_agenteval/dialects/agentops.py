@@ -1,6 +1,6 @@
 """Parser for AgentOps, which writes ``agentops.*`` and messages in Traceloop's format.
 
-Attributes for a decorated function's input and output have the function's kind in their name: ``agentops.task.input``.
+Attributes for a decorated function's input and output can have the function's kind in their name: ``agentops.task.input``.
 
 A session can contain several turns, so a ``session`` span is a possible turn only if this span has an input.
 """

@@ -42,7 +42,7 @@ _DIGITS = 40
 
 
 def as_float(value: Any) -> float | None:
-    """Convert a number or text to a float. Return None if the number is negative or not finite."""
+    """Convert a number or text to a float. Return None for other values, and for negative or infinite numbers."""
     if isinstance(value, bool) or value is None:
         return None
     try:

@@ -1,6 +1,6 @@
 """Parser for AutoGen's runtime, which writes one span per message, with the message as JSON text.
 
-Each message is a separate trace. The agent team's ID, which is in the addresses of a run's messages, connects these traces.
+Each message is a separate trace. If agents form a team, the team's ID in the messages' addresses connects these traces.
 Agents and tools also have spans in the GenAI convention's format.
 """
 

@@ -8,7 +8,7 @@ Formats:
 - content blocks (Anthropic, Bedrock)
 - LangChain messages (serialized constructors, ``{type, data}``, and dumps)
 
-Messages can be JSON text, nested, or truncated. If a part has a type but lacks text, its text is None (not captured), not ``""``.
+Messages can be JSON text, nested, or truncated. If a text part has a type but no text, its text is None (not captured), not ``""``.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def goes_on(raw: Any, shorter: Any) -> bool:
 
 
 def _join_streamed_messages(messages: list[Message]) -> None:
-    """Join assistant messages that are chunks of a streamed answer. The answer's last chunk has a finish reason or a tool call."""
+    """Join assistant messages that are chunks of a streamed answer. A finish reason, tool call, or other role ends an answer."""
     pieces: list[Message] = []
     joined = []
     for message in (*messages, Message("")):  # the empty message ends the last answer
@@ -280,7 +280,7 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
 
 
 def _parse_convention_text(text: str) -> list[Any] | None:
-    """Parse a JSON list of messages or parts in the GenAI convention's format. Return None for other text."""
+    """Parse a JSON list of the GenAI convention's messages, or of parts with ``content``. Return None for other text."""
     items, _ = jsonio.loads_or_text(text) if '"parts":' in text or '"type":' in text else (None, False)
     if not isinstance(items, list):
         return None

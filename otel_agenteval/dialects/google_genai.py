@@ -96,7 +96,7 @@ def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _objects_in(text: Any) -> list[Any] | None:
-    """Parse text that contains only JSON objects, such as ``{"a": 1} {"b": 2}``. Return None for other text."""
+    """Parse an object and the JSON values after it, such as ``{"a": 1} {"b": 2}``. Return None for other text."""
     if text.__class__ is not str or text[:1] != "{":
         return None
     found, at = [], 0

@@ -93,7 +93,7 @@ def _content(get: Any) -> tuple[Any, Any]:
 
 
 def _object(raw: Any) -> dict[str, Any]:
-    """Parse an object from JSON, or from ``str(dict)``, which Haystack writes as a fallback. Return ``{}`` for other text."""
+    """Parse an object from JSON, or from ``str(dict)``, which Haystack writes as a fallback. Return ``{}`` for other values."""
     if raw.__class__ is not str or raw[:1] != "{":
         return {}
     value = _python(raw) if raw.startswith("{'") else jsonio.loads_or_text(raw)[0]
@@ -156,7 +156,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """Return the answer of an agent or of a pipeline's last component. If there is none, return the output's only text, or None."""
+    """Return the answer of an agent, or of the last component that has one. Otherwise, return the output's only text, or None."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):

@@ -50,7 +50,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _messages(raw: Any) -> Any:
-    """Convert Koog's enum names to the convention's message roles. Omit empty tool messages, which Koog writes if no tool ran."""
+    """Convert Koog's enum names to the convention's message roles. Omit empty messages, such as a tool message if no tool ran."""
     messages = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "[" else raw
     if not isinstance(messages, list):
         return messages

@@ -1,7 +1,7 @@
 """Parser for LlamaIndex, whose spans mostly have names such as ``Class.method``.
 
 Three instrumentations use such names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``), and
-LlamaIndex's OpenTelemetry package. LlamaIndex's package writes all data to span events, whose names are LlamaIndex's event classes.
+LlamaIndex's OpenTelemetry package. LlamaIndex's package mainly writes span events that are named after LlamaIndex's event classes.
 If a value isn't JSON, the package truncates its ``repr`` to 200 characters. The parser ignores truncated answers.
 """
 

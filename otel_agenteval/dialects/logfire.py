@@ -28,7 +28,7 @@ _WRAPPED_INPUT = '{\\"input\\":'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of an Agents SDK span, or ``UNKNOWN`` for a client's request without an answer."""
+    """Return the role of an Agents SDK span, ``UNKNOWN`` for a request whose answer is in another span, or None."""
     if _AGENTS.match(scope):
         return next((role for start, role in _ROLES if name.startswith(start)), None)
     if "request_data" not in attributes or not _ANSWERS.isdisjoint(attributes):

@@ -79,7 +79,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _unstated_agent(record: SpanRecord, role: str | None) -> str | None:
-    """Return the agent's name from LangChain's metadata or the span's name. Return None if the span doesn't belong to an agent."""
+    """Return the agent's name from LangChain's metadata or the span's name. Return None if neither contains it."""
     name = record.name
     if role in (AGENT, LLM, TOOL):
         agent = _langgraph_agent(record.attributes.get)
@@ -98,7 +98,7 @@ _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
 
 
 def _langgraph_agent(get: Any) -> str | None:
-    """Return the agent's name from LangChain's metadata, or None. All spans in an agent's run have this metadata."""
+    """Return the agent's name from LangChain's metadata, or None. LangChain's spans in an agent's run have this metadata."""
     metadata = get("metadata")
     found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
     if found is None:
@@ -144,7 +144,7 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
 
 
 def _output(value: Any) -> Any:
-    """Return an output value. For a smolagents stream, return the final answer. For another stream's ``repr``, return None."""
+    """Return an output value. For a smolagents stream, return the final answer. For most other ``repr`` texts, return None."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):

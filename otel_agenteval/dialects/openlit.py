@@ -30,7 +30,7 @@ _NODES = frozenset(("model", "tools", "agent", "__start__", "model_request", "ca
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a function, a graph node, or a failed call without attributes. Return None for other spans."""
+    """Return the role of a function, a graph or its node, or a failed call without attributes. Return None for other spans."""
     if "function.args" in attributes or scope == "openlit":
         return CHAIN
     if _WITHOUT_START.match(scope) and "gen_ai.operation.name" not in attributes:
@@ -71,7 +71,7 @@ def _call(args_and_kwargs: tuple[Any, Any]) -> Any:
 
 
 def _state(raw: Any) -> Any:
-    """Return the messages in a graph's state, which is a Python ``repr``. Return a state without messages unchanged."""
+    """Return the messages in a graph's state, which is a Python ``repr``. Return the parsed state if it has no messages."""
     value = opened(raw)
     found = value.get("messages") if isinstance(value, Mapping) else None
     return [opened(item) for item in found] if isinstance(found, list) else value
@@ -100,7 +100,7 @@ def _read_call(record: SpanRecord, step: Step) -> None:
 
 
 def _prompt(raw: Any) -> Any:
-    """Convert ``role: text`` lines to messages. A text can have several lines. Return other values unchanged."""
+    """Convert ``role: text`` lines to messages. A text can have several lines. Only parse other values."""
     value = opened(raw.removeprefix("messages=") if isinstance(raw, str) else raw)
     if not isinstance(value, str) or _LINE.match(value) is None:
         return value

@@ -55,7 +55,7 @@ _LOOP = frozenset(("model", "agent", "tools"))
 
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
-    """Return the actual role of LangChain's outermost runnable, because OpenLLMetry always records this runnable as an agent."""
+    """Return the actual role of LangChain's outermost runnable, which OpenLLMetry records as an agent, or None if it is unknown."""
     if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
@@ -133,7 +133,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _messages_under(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return messages with standard roles. Older versions wrote roles such as ``thinking``, ``unknown``, and ``CHATBOT``."""
+    """Return messages with standard roles, or None. Older versions wrote roles such as ``thinking`` and ``CHATBOT``."""
     messages = objects_under(attributes, prefix)
     for message in messages or ():
         role = message.get("role")
@@ -168,7 +168,7 @@ _AGNO_RESULT = re.compile(r"status='(\w+)' result=")
 
 
 def _entity(raw: Any) -> Any:
-    """Unwrap a function's ``{"args": […], "kwargs": {…}}`` or ``{"outputs": …}``. Parse other JSON objects."""
+    """Unwrap a function's ``{"args": […], "kwargs": {…}}`` or ``{"outputs": …}``. Parse other JSON objects, except LangChain's."""
     if raw.__class__ is not str or raw[:1] != "{":
         return raw
     value, _ = jsonio.loads_or_text(raw)

@@ -64,7 +64,7 @@ WHOLE_PREFIXES = (
 EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
 """Names of span events and log records from which nothing needs to be inferred."""
 _MERGED = "(merged tools)"
-"""Name of a span in which ADK and trpc-agent-go repeat the results of parallel tools."""
+"""Tool name of a span in which ADK and trpc-agent-go repeat the results of parallel tools."""
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
@@ -261,7 +261,7 @@ _INSTRUCTED = re.compile(r"You(?:'re| are| answer| help) [^\n]{1,400}[.!]\n+(?=\
 
 
 def _without_roles(prompt: str) -> Any:
-    """Split a prompt that begins with ``You are …`` into a system and a user message. Return other prompts unchanged."""
+    """Split a prompt whose first line is ``You are ….`` into a system and a user message. Return other prompts unchanged."""
     if (found := _INSTRUCTED.match(prompt)) is None:
         return prompt
     return [{"role": "system", "content": found[0].strip()}, {"role": "user", "content": prompt[found.end() :]}]

@@ -97,7 +97,7 @@ _RESULT_KEYS = frozenset((
     "toolUseId", "status", "content", "isError", "is_error", "structuredContent", "structured_content", "meta", "_meta", "resultType",
 ))  # fmt: skip
 _WRAPPER_KEYS = ('"content"', '"text"', '"response"')
-"""Keys in wrappers around a tool's result. Every wrapper has at least one of these keys."""
+"""Keys in wrappers around a tool's result. An object or list in JSON text is unwrapped only if it contains one of these keys."""
 
 
 def unwrap_result(raw: Any) -> Any:
@@ -129,7 +129,7 @@ def _is_text_block(item: Any) -> bool:
 
 
 def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the result in a tool message (LangChain, MCP, Anthropic, Bedrock, and other frameworks)."""
+    """Return the result in a tool message of LangChain, MCP, Anthropic, or another framework. For other values, return ``raw``."""
     only = value.get("output") if len(value) == 1 else None
     message = only if isinstance(only, Mapping) and "lc" in only else value
     if "lc" in message and isinstance(message.get("kwargs"), Mapping):

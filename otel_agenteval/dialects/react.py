@@ -93,7 +93,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call. If the text has one line per call, each result is a line. Otherwise, each is the whole text."""
+    """Return one result per call, or one without calls. If there is a line per call, each result is a line, otherwise the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:

@@ -13,7 +13,7 @@ from ..spans.record import SpanRecord
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"
 RERANK, GUARDRAIL, MEMORY, CHAIN, HANDOFF, SETUP = "rerank", "guardrail", "memory", "chain", "handoff", "setup"
 INNER = "inner"
-"""Role of a step in an agent's own loop (a cycle, plan, or task). A step with this role is never a turn's root."""
+"""Role of a framework's internal step, such as a cycle, plan, or task in an agent's loop."""
 UNKNOWN = "unknown"
 """Role of a span from a GenAI instrumentation if the span doesn't show its actual role yet."""
 
@@ -30,7 +30,7 @@ NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "No
 
 
 class Step:
-    """GenAI data of one span. Content is parsed on first use."""
+    """GenAI data of one span. Most content is parsed on first use."""
 
     role: str | None = None
     agent: str | None = None

@@ -144,7 +144,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Compute missing output tokens. Add tokens that only the total includes: reasoning to the output, others to the input."""
+        """Compute missing output tokens. If only the total includes reasoning or cached tokens, add them to the output or input."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)
@@ -172,7 +172,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     **dict.fromkeys(COUNTS, Facts._add_count),
     **dict.fromkeys(_NAMES, Facts._add_name),
 }
-"""Maps step fields to methods. Each method validates a value and sets the field. Some methods also store evidence of a model."""
+"""Maps step fields to the methods that set them. Some methods also store evidence of a model."""
 
 
 def count_in(value: Any) -> int | None:

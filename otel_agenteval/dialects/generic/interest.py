@@ -21,14 +21,14 @@ _OTHER_CONVENTIONS = tuple(word_set("""
     cloudevents. source_path file. geo. log. logger. webengine. vcs. cicd. test. artifact. error. hw. asyncio. fastapi. express. koa.
     nestjs. next. redis. sql. kafka. rabbitmq. temporal airflow jenkins.
 """))  # fmt: skip
-"""Attribute prefixes of other conventions. Attributes with these prefixes are never about a model."""
+"""Attribute prefixes of other conventions, which aren't about models."""
 _CARRIERS = word_set("body payload")
 """Last words of attribute names whose values can be whole messages, even in other conventions: ``messaging.message.body``."""
 _MODEL_WORDS = word_set("""
     llm genai prompt prompts completion completions token tokens agent agents tool tools model usage generation langchain llamaindex openai
     anthropic gemini bedrock embedding embeddings retriever retrieval assistant chat workflow
 """)
-"""Words that occur only in names of attributes about models, agents, or tools, such as ``llm`` in ``fw.llm.reply``."""
+"""Words that occur mainly in names of attributes about models, agents, or tools, such as ``llm`` in ``fw.llm.reply``."""
 _DATA_WORDS = word_set("""
     input inputs output outputs body payload message messages request response content result results arg args kwargs arguments choices
     history events query question answer documents data state
@@ -186,7 +186,7 @@ _DESCRIBES_CALL = word_set("""
     trace span event logger level agent service environment env function class module method framework sdk scope turn
     tool execution version description definition tags metadata type kind schema
 """)
-"""Words for a call's properties, such as its time. Attributes with these words in their names aren't tool arguments."""
+"""Words for a call's properties, such as its time. Attributes with these words in their last segment aren't tool arguments."""
 
 
 @lru_cache(MOST_NAMES)

@@ -1,7 +1,7 @@
 """Classify the names of attributes and JSON fields in any spelling.
 
 A name is split into words: ``gen_ai.usage.inputTokens`` → gen, ai, usage, input, tokens. Three rules then try to map the words to a
-step field, and the first matching rule applies. The result doesn't depend on values, so each name is classified only once.
+step field, and the first matching rule applies. The result doesn't depend on values, so it is cached.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 MOST_NAMES = 16_384
-"""Maximum number of cached names. The cache contains each name's words and meaning."""
+"""Maximum number of names in each cache, for example for names' words or meanings."""
 
 
 @lru_cache(MOST_NAMES)

@@ -98,7 +98,7 @@ def agent_in(name: str) -> str | None:
 
 @lru_cache(1024)
 def is_agent(name: str) -> bool:
-    """Return True if a span's name is an agent's name, such as ``billing_agent``."""
+    """Return True if a span's name seems to be an agent's name, such as ``billing_agent``."""
     words = words_of(name)
     return len(words) > 1 and words[-1] == "agent" and "_".join(words) not in _WHOLE
 

@@ -148,7 +148,7 @@ def has_answer(facts: Facts) -> bool:
 
 
 def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
-    """Fill the step's empty fields. Return True if content (such as messages or a tool result) was added."""
+    """Fill the step with inferred data. Return True if content (such as messages or a tool result) was added."""
     old_content = _content_of_step(step)
     _fill(record, step, facts)
     return any(new is not old for new, old in zip(_content_of_step(step), old_content, strict=True))
@@ -331,7 +331,7 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
-    """Remove and return a model's answer at the end of the step's input, or return None if the input doesn't end with an answer."""
+    """Remove and return a model's answer that follows other messages in the step's input, or return None."""
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None

@@ -57,7 +57,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove inferred roles from event spans (``agent.update-3``), except for the start and end of model calls and tool calls."""
+    """If an operation has start and end spans, remove its spans' inferred roles, except at the start and end of model or tool calls."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
@@ -87,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove names that tools share with spans of other roles. A shared name is an application's or user's name, not a tool's."""
+    """Remove names that tools share with spans of other roles. A shared name is probably an application's or user's."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -192,7 +192,7 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
 
 
 def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
-    """If models requested a tool by a shorter name, use the shorter name: ``get_order`` instead of ``shop.orders.get_order``."""
+    """If models requested a tool by its span's name or last segment, use it: ``get_order`` instead of ``shop.orders.get_order``."""
     name = _tool_name(record)
     own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
     if own is not None and name not in names:
@@ -249,7 +249,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """If any model span has tokens, change model spans without tokens, answers, or errors to chains. They only prepare calls."""
+    """If any model span has output tokens, change those without tokens, answers, or errors to chains. They only prepare calls."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -290,7 +290,7 @@ def _is_implied(record: SpanRecord) -> bool:
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """If a span's model role is implied, and several calls are below, make the span an agent (if any tool is below) or a chain."""
+    """If a span's model role is implied, and a model call and another call are below, make it an agent (with a tool) or a chain."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

@@ -31,7 +31,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def opened(value: Any) -> Any:
-    """Parse JSON text or a Python ``repr``. Return other values unchanged."""
+    """Parse JSON text, a Python ``repr``, or a Java collection's ``toString()``. Return other values unchanged."""
     if value.__class__ is not str:
         return value
     head = (value := _TYPE_PREFIX.sub("", value) if value[:1] == "@" else value)[:1]

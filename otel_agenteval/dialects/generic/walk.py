@@ -1,7 +1,7 @@
-"""Collect all of a span's data in one walk over its attributes, events, and log records.
+"""Collect a span's data in one walk over its attributes, events, and log records.
 
 A value's name determines its meaning: ``fw.llm.input_tokens: 12`` fills ``input_tokens``, and ``fw.prompt: "Hi"`` is input. Objects
-and lists with certain keys are messages, tool calls, or documents. The walk enters all other objects and lists.
+and lists with certain keys are messages, tool calls, or documents. The walk enters other objects and lists.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Walk:
         self._values_read = 0
 
     def read(self, path: str, raw: Any, around: Nesting) -> None:
-        """Read a value and all values inside this value. ``around`` is the position that the enclosing object's values share."""
+        """Read a value and the values inside it. ``around`` is the position that the enclosing object's values share."""
         self._values_read += 1
         depth = around.depth
         if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES or (raw.__class__ is str and len(raw) > _MAX_TEXT):
@@ -233,7 +233,7 @@ class _Walk:
                 self._read_answer(inner, path, wrappers + 1)
 
     def read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        """Read an event or log record as a message. If nothing indicates a message, read the values like span attributes."""
+        """Read an event or log record as a message, or its values like attributes. Skip exceptions, scores, and similar events."""
         if events.is_about_span(name):
             return
         event = events.event_of(name, attributes, opened(body))
