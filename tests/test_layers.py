@@ -1,4 +1,4 @@
-"""Allowed imports. A folder (*room*) may import from rooms of its own or lower layers (*floors*), and only listed packages.
+"""Allowed imports. A folder (*room*) may import from rooms of lower layers (*floors*), and only listed packages.
 
 The table contains the whole rule. Each room has its allowed third-party packages, for imports at the top and inside functions.
 """
