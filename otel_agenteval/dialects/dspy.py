@@ -100,7 +100,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return the text in a field such as ``answer``. If there is none, return the fields that aren't reasoning or history."""
+    """Return the text in a field such as ``answer``. Otherwise, return the fields other than reasoning, or their only value."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

@@ -93,7 +93,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call, or one without calls. If there is a line per call, each result is a line, otherwise the whole text."""
+    """Return one result per call, or one without calls. A result is the whole text or, if there is one line per call, a line."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
