@@ -1,7 +1,7 @@
 """Limits on the cost and number of judge calls.
 
 Before a judge call, the budget reserves an estimated cost, which it derives from recent calls for the same metric. After the call,
-the actual cost replaces this estimate. If the process is killed during the call, the estimate stays reserved.
+the actual cost, if known, replaces this estimate. If the process is killed, a file or server keeps the estimate.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Budget for judge calls. Thread-safe. Non-urgent calls can use only a share (``soft``, 0 to 1) of each limit.
+    """Budget for judge calls. Thread-safe. If a share (``soft``, 0 to 1) of a limit is used, only urgent calls are admitted.
 
     ``longest`` is the caller's maximum wait in seconds. This value affects only the logged warning.
     """
@@ -101,10 +101,11 @@ class JudgeBudget:
             full = next((one for one in demands if not one.fits(self._book.used(one.counter, at))), demands[0])
             limit = next(f"{one.counter.unit}_per_{one.window}: {one.limit:g}" for one in about if one.counter == full.counter)
             reached = limit if share == 1.0 else f"{share * 100:g} % (judge.budget.soft) of {limit}"
+            its = "Its" if share == 1.0 else "Its non-urgent"
             counter = 'agenteval_judge_requests_total{outcome="gated"}'
-            effect = f"Its evaluations wait for at least {roughly}, and {counter} counts these waits"
+            effect = f"{its} evaluations wait for about {roughly}, and {counter} counts these waits"
             if wait > self._longest:
-                effect = "Its other evaluations get the error over_budget"
+                effect = f"For about {roughly}, its evaluations get the error over_budget"
             _log.warning("judge.budget: %s reached %s. %s. This warning is logged once per metric", metric, reached, effect)
         return Admission(wait, at, () if wait else demands, metric)
 

@@ -74,8 +74,8 @@ class Chooser:
         return position(qualified(turn.tenant, subject), self._seed)
 
     def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield one :class:`MetricChoice` for each judged metric and composite. A later revision reuses the turn's earlier
-        probabilities, unless new user feedback makes ``always_if`` true.
+        """Yield one :class:`MetricChoice` for each judged metric and composite. A later revision reuses the turn's known
+        probabilities, unless the turn has user feedback and ``always_if`` is true now.
         """
         turn, whole = scored.turn, scored.conversation
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
@@ -147,7 +147,7 @@ class Chooser:
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
         """Return three values (proxies) that make fleet estimates more precise. For a conversation or after an error, return None.
 
-        The proxies are known for all turns, judged or not. They are the pass rate of the computed metrics, the score of
+        The proxies are known for judged and other turns. They are the pass rate of the computed metrics, the score of
         ``code_refusal``, and the answer length on a logarithmic scale. Each value is in the range 0..1. Unknown values are 0.
         """
         if scored.conversation:

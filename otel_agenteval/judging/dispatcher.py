@@ -27,7 +27,7 @@ from .session import Models
 _log = logging.getLogger("otel_agenteval")
 _POLL = 0.5
 _IDLE = 30.0
-"""Seconds between checks of the queue if another thread polls, or if the queue is empty and other processes can't add jobs."""
+"""Seconds between checks of the queue if another thread polls, or if the queue is empty and not shared."""
 _QUIET_CHECKS = 4
 _SENT = 10_000
 _PAUSE_FULL = 0.1
@@ -181,7 +181,7 @@ class Dispatcher:
                     self._is_polling = False
 
     def step(self) -> bool:
-        """Run one due job in this thread. Return False if no job is due or the dispatcher is stopping."""
+        """Run one due job in this thread. If no job can be claimed, return False."""
         job = self._next()
         if job is None:
             return False
@@ -226,7 +226,7 @@ class Dispatcher:
                 self._wake(len(found))  # a thread for each further job, and one that claims more
 
     def _begin(self, job: Job) -> bool:
-        """Record the start of a claimed job. Return False if the job still runs in this process under an earlier claim."""
+        """Record the start of a claimed job. Return False if this process still handles an earlier claim of the job."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
@@ -277,7 +277,7 @@ class Dispatcher:
         """Return the turns to export. Omit a turn if its job's lease was lost or if its score was already exported.
 
         This method extends the leases, so that other processes can't claim the jobs before :meth:`Verdict.acknowledge`. After
-        :meth:`stop` has exported the pending scores, this method omits all judged turns. Called on the worker thread.
+        :meth:`stop` has exported the pending scores, this method omits all verdicts. Called on the worker thread.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
@@ -362,8 +362,8 @@ class Dispatcher:
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
         """Wait until all jobs have ended, then return True. Meanwhile, call ``render`` to export finished scores. Return False at
-        the monotonic time ``until``, or if judge threads aren't running. If ``patient`` is false, also return False as soon as
-        all remaining jobs wait for a retry or for budget.
+        the monotonic time ``until``, or if judge threads aren't running. If ``patient`` is false, also return False if the
+        remaining jobs seem to wait for a retry or for budget.
         """
         quiet = 0
         while self._depth():

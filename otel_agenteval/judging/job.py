@@ -41,7 +41,7 @@ class Waiting:
     key: str
     metric: str
     chance: Chance
-    """Judging probability from the metric's own sampling rule, until ``sample.cascade`` changes it based on another score."""
+    """Judging probability, until ``sample.cascade`` changes it based on another score."""
     then: Sequence[Waiting] = ()
     decided: Decision | None = None
     """For ``sample.cascade``: the metric that was judged first, and its score. None before that metric is judged."""
@@ -85,7 +85,7 @@ class Gathering:
     """Composites that wait for their inner metrics' scores on one turn.
 
     Inner metrics are judged one after the other, and each job contains the earlier outcomes. Therefore, the process that runs the
-    last job can compute the composites. With a persistent queue, a crash loses nothing.
+    last job can compute the composites.
     """
 
     composites: Sequence[Waiting]

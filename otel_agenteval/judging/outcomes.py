@@ -1,6 +1,6 @@
-"""Outcomes of judged metrics and their composites. Every outcome is counted, and recent turns' outcomes are kept.
+"""Outcomes of judged metrics and their composites. Recent turns' outcomes are kept.
 
-Each judged metric ends with exactly one outcome per turn, which the counter ``agenteval.results`` counts.
+The counter ``agenteval.results`` counts each judged metric's final outcome on a turn's first revision.
 """
 
 from __future__ import annotations
@@ -122,10 +122,10 @@ class Outcomes:
 #
 # A composite is computed when every inner metric has an outcome: a score, or a reason for no score. All metrics of a turn use
 # the same draw (see :mod:`.sampling`), so the turns judged at a low rate are a subset of those at a higher rate. Therefore, the
-# composite's probability is the lowest probability of its inner metrics.
+# composite's probability is the lowest of its own and its inner metrics' probabilities.
 #
-# If one failing score decides the composite (``one_fails``), the other scores don't matter. Then the probability is the highest
-# among the failing scores.
+# If one failing score decides the composite (``one_fails``), the other scores don't matter. Then the highest probability among the
+# failing scores replaces that of the inner metrics.
 
 NEVER = Chance(0.0, "")
 """Judging probability of a metric that doesn't apply to a turn."""

@@ -138,7 +138,7 @@ class JobRunner:
         """Circuit breaker and monotonic start time of each job in progress."""
 
     def silent_models(self) -> dict[str, str]:
-        """Return a mapping from ``judge`` or ``embedder`` to the reason why this model doesn't answer. Omit models that answer."""
+        """Return a mapping from ``judge`` or ``embedder`` to the reason why this model doesn't answer. Omit other models."""
         now, calls, found = self._clock.monotonic(), [*self._calls.copy().values()], {}
         for server, breaker in self.breakers.all().items():
             began = min((start for one, start in calls if one is breaker), default=now)

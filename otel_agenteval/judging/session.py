@@ -1,7 +1,7 @@
 """Sessions that connect metrics with models, enforce the budget, and record judge calls.
 
 In the live pipeline, jobs wait until the budget allows their calls (:class:`Session`). In CLI commands and functions such as
-``evaluate``, a call waits up to about a minute. If a longer wait is required, the score is an error (:class:`CommandBudget`).
+``evaluate``, each wait lasts up to about a minute. If a longer wait is required, the score is an error (:class:`CommandBudget`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Models:
 
 
 class OverBudget(Exception):
-    """Error for a judge call that would exceed the budget."""
+    """Error for a judge call that must wait for the budget."""
 
 
 class PaidReply(NamedTuple):
@@ -95,7 +95,7 @@ class JobProgress:
 
 @dataclass(eq=False)
 class Session(Answers):
-    """Judge and embedder for one job, within the budget. Only urgent jobs can use more than the share ``soft`` of a limit."""
+    """Judge and embedder for one job, within the budget. Above the share ``soft`` of a limit, only urgent jobs can start calls."""
 
     _models: Models
     _budget: JudgeBudget
@@ -162,7 +162,7 @@ class Session(Answers):
         """Reserve budget for the block's model call, and record its requests. If the call must wait, raise :class:`OverBudget`."""
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
-            self._warn(model, "unpriced", f"the price of {model.model} is unknown, so a budget in USD blocks all calls")
+            self._warn(model, "unpriced", f"the price of {model.model} is unknown, so a budget in USD blocks calls")
             section = "embedder" if model is self._models.embedder else "judge"
             raise JudgeError(f"{section}.prices: must contain {model.model}, because judge.budget has a dollar limit", "unpriced")
         admissions = [self._admit()]

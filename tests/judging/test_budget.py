@@ -214,9 +214,9 @@ def test_near_a_bound_only_what_matters_goes_on(book: SpendBook, clock: FakeCloc
 @pytest.mark.parametrize(
     ("soft", "limits", "reached"),
     [
-        (0.8, {"usd_per_day": 5, "calls_per_hour": 10}, "80 % (judge.budget.soft) of calls_per_hour: 10. "),
-        (1.0, {"usd_per_day": 5, "calls_per_hour": 3}, "calls_per_hour: 3. "),
-        (0.8, {"usd_per_day": 1, "calls_per_day": 90}, "80 % (judge.budget.soft) of usd_per_day: 1. "),
+        (0.8, {"usd_per_day": 5, "calls_per_hour": 10}, "80 % (judge.budget.soft) of calls_per_hour: 10. Its non-urgent"),
+        (1.0, {"usd_per_day": 5, "calls_per_hour": 3}, "calls_per_hour: 3. Its"),
+        (0.8, {"usd_per_day": 1, "calls_per_day": 90}, "80 % (judge.budget.soft) of usd_per_day: 1. Its non-urgent"),
     ],
 )
 def test_the_warning_names_the_limit_that_is_reached(
@@ -225,7 +225,7 @@ def test_the_warning_names_the_limit_that_is_reached(
     bounded = budget(MemorySpendBook(), clock, soft, **limits)
     for _ in range(10):
         bounded.correct(bounded.admit(METRIC), 0.1, 1)
-    assert f"judge.budget: {METRIC} reached {reached}Its evaluations wait" in caplog.text
+    assert f"judge.budget: {METRIC} reached {reached} evaluations wait" in caplog.text
 
 
 # --- live
