@@ -127,7 +127,7 @@ class Engine:
 
     def reload(self, config: Config) -> list[str]:
         """Apply changed metrics (with parameters, policies, and samples), references, feedback options, and turn limits. Return the
-        names of sections whose changes since the start take effect only after a restart. If ConfigError is raised, nothing changes.
+        names of settings whose changes since the start take effect only after a restart. If ConfigError is raised, nothing changes.
         """
         metrics, references = selected(config), ReferenceSources(config)
         check_models(config)
@@ -184,7 +184,7 @@ class Engine:
         return foreign.hung() if (foreign := self.pipeline.evaluator.foreign) is not None else {}
 
     def silent_models(self) -> dict[str, str]:
-        """Map ``judge`` and ``embedder`` to an error message if the model doesn't answer. Omit models that answer."""
+        """Map ``judge`` and ``embedder`` to an error message if the model doesn't answer. Omit other models."""
         return self.judging.runner.silent_models() if self.judging is not None else {}
 
     @property
@@ -201,7 +201,7 @@ class Engine:
         self.pipeline.composer.set_tenant_labels(labels)
 
     def keep_all(self) -> None:
-        """Never drop scores because of a full queue. Make turns and senders wait instead. Use this with a journal or Kafka."""
+        """Don't drop data if the worker's queue or an outlet is full. Make turns and senders wait instead, for a journal or Kafka."""
         self.intake.keep_all()
         self.left_behind = set()
         self.outlets.keep_all()
@@ -245,15 +245,15 @@ class Engine:
         return self.pipeline.evaluator.references.baggage
 
     def flush(self, timeout: float) -> bool:
-        """Evaluate all closed turns, and deliver their scores. Return False if time runs out. Open turns stay open."""
+        """Evaluate all closed turns, and deliver their scores. Return False if something remains. Open turns stay open."""
         return self.worker.flush(timeout)
 
     def evaluate_closed(self, timeout: float) -> bool:
-        """Wait until all closed turns are evaluated. Don't wait for the delivery of their scores. Return False if time runs out."""
+        """Wait until all closed turns are evaluated. Don't wait for the delivery of their scores. Return False if a turn remains."""
         return self.worker.flush(timeout, outlets=False)
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Deliver the scores that outlets buffer, even if some turns still wait for evaluation. Return False if time runs out."""
+        """Deliver the scores that outlets buffer, even if some turns still wait for evaluation. Return False if a score remains."""
         return self.worker.flush(timeout, items=False)
 
     def flush_jobs(self) -> bool:
@@ -261,7 +261,7 @@ class Engine:
         return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
-        """Deliver all closed turns' scores, including judged scores if ``judges`` is True. Return False if time runs out."""
+        """Deliver all closed turns' scores, including judged scores if ``judges`` is True. Return False if something remains."""
         until = time.monotonic() + timeout
         done = self.evaluate_closed(timeout)
         if judges and self.judging is not None:
@@ -298,7 +298,7 @@ class Engine:
     def shutdown(self, timeout: float | None = None) -> bool:
         """Evaluate open turns, deliver their scores, and release ports and files. Safe to call twice.
 
-        The default timeout is ``exit_timeout``. Return False if time runs out before everything is delivered.
+        The default timeout is ``exit_timeout``. Return False if something isn't delivered.
         """
         if self.closed:
             return True

@@ -1,6 +1,6 @@
 """Log hints for users who don't get scores. Each hint is logged once.
 
-``otel-agenteval doctor`` finds these and other problems before the agent runs.
+``otel-agenteval doctor`` finds many such problems before the agent runs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def name_missing_models(metrics: Sequence[BoundMetric], models: Any) -> None:
 class Hints:
     """Logger of hints about missing scores. Not thread-safe.
 
-    ``configured`` contains the turn metrics that the configuration lists explicitly.
+    ``configured`` contains the computed turn metrics that the configuration lists explicitly.
     """
 
     def __init__(self, configured: Collection[str]) -> None:

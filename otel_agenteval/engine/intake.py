@@ -59,10 +59,10 @@ class Intake:
 
     def _reset(self) -> None:
         self.late_log_records = 0
-        """Number of log records whose span didn't arrive in time."""
+        """Number of log records that weren't joined to a span, for example because its trace is unknown."""
 
     def keep_all(self) -> None:
-        """Never drop received data, even if the worker's queue is full. The caller must check the queue before it receives data."""
+        """Don't drop received data if the worker's queue is full. The caller must check the queue before it receives data."""
         self._keeps_all = True
 
     def span_started(
@@ -89,7 +89,7 @@ class Intake:
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
-        """Queue the turns in ``closed`` for the worker. If ``span`` is a turn's root, also add the scores to ``span``."""
+        """Queue the turns in ``closed`` for the worker. If ``span`` is a turn's root, add the scores if possible."""
         waiting = list(closed)
         try:
             while waiting:
@@ -156,7 +156,7 @@ class Intake:
         self._composer.spans.count(reason, spans)
 
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
-        """Queue closed turns for the worker. If the queue is full, drop the turns, unless ``must`` is True."""
+        """Queue closed turns for the worker with :meth:`put`."""
         for item in closed:
             if item.spans or item.sole or item.late:
                 self.put(ClosedSpans(item), must=must)
@@ -170,7 +170,7 @@ class Intake:
             self.put(EndedConversation(one))
 
     def put(self, item: WorkItem, *, must: bool = False) -> bool:
-        """Queue an item for the worker. If the queue is full, drop the item and return False, unless ``must`` is True."""
+        """Queue an item for the worker. If the queue is full, drop it and return False, except with ``must`` or :meth:`keep_all`."""
         taken = self._worker.put(item, item.size, must=must or self._keeps_all)
         if not taken:
             self._pipeline.outcomes.drop(item, "queue_full")

@@ -148,7 +148,7 @@ class Pipeline:
         return not_begun
 
     def _score(self, item: WorkItem) -> Sequence[ScoredTurn]:
-        """Return an item's scored turns. After an interruption, the worker calls this method again with this item."""
+        """Return an item's scored turns. After a KeyboardInterrupt, the worker calls this method again with this item."""
         match item:
             case DeferredTurns():
                 item.evaluate()
@@ -228,7 +228,7 @@ class Pipeline:
                     receipt.acknowledge()
 
     def _plan(self, judging: Dispatcher, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Queue judge calls. Return turns with judged scores that don't need a call, such as skipped scores."""
+        """Queue judge calls. Return turns with judged scores that don't need a call."""
         with judging.at_once():
             found = [made for scored in done if scored.final and scored.of_turn_itself for made in judging.plan(scored)]
             if judging.metrics.wants_feedback:

@@ -75,7 +75,7 @@ class ScoreStatistics:
                     _log.warning("statistics.state: %s: %s can't be restored, starting from zero: %s", self._file, name, kind)
 
     def reopen(self) -> None:
-        """Switch from ``statistics.1.json`` to ``statistics.json`` if the latter is unlocked. Call this before counting scores."""
+        """Switch from a file such as ``statistics.1.json`` to the first unlocked file. Call this before counting scores."""
         if self._file is not None and self._file.path != self._file.first:
             self._file.close()
             self._file = StateFile(str(self._file.first))
@@ -158,7 +158,7 @@ class StateFile:
         return str(self.path)
 
     def read(self) -> dict[str, Any] | None:
-        """Return the saved state, or None if the file is missing or invalid, or if this object doesn't hold the file's lock."""
+        """Return the saved state, or None if the file is missing or unusable, or if this object doesn't hold the file's lock."""
         if self._lock is None:
             return None
         try:

@@ -148,7 +148,7 @@ class InternalErrors:
         self.counts.clear()
 
     def report(self, where: str, error: BaseException) -> None:
-        """Count an internal error. Log only each component's first error, without content."""
+        """Count an internal error. Log only each component's first error, with content only at level DEBUG."""
         self.counts[where] += 1
         if self.counts[where] == 1:
             kind = str(error) if isinstance(error, (MissingExtra, Unusable)) else type(error).__name__
@@ -199,7 +199,7 @@ def watch_engine(
 
 
 def expect_metrics(telemetry: Telemetry, pipeline: Pipeline) -> None:
-    """Export each configured metric's drop counter from the start, with the value 0."""
+    """Export the drop counters of turn metrics and judged metrics from the start, with the value 0."""
     telemetry.expect(semconv.DROPPED, metric=pipeline.evaluator.names, reason=_LOST_WITH_A_TURN)
     if pipeline.judging is not None:
         judged = pipeline.judging.metrics

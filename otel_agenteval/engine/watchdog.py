@@ -103,7 +103,7 @@ class Watchdog:
         """Run ``work`` on the watched thread. Interrupt ``work`` if it still waits (for example, for a server) after ``seconds``.
 
         Raises:
-            TimeoutError: the work was interrupted.
+            TimeoutError: the work waited too long.
         """
         self._until = time.monotonic() + seconds
         try:
