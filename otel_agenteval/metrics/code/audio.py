@@ -32,11 +32,11 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     transcript from ``media.transcriber``. The reference is the turn's ground truth, as a text.
 
     The word error rate is the number of substituted, deleted, and inserted words, divided by the number of words in the reference.
-    Words are separated by whitespace. Differences in case and punctuation count as errors. Many additional words can raise the
-    error rate above 1. An empty transcript has the error rate 1.
+    Words are separated by whitespace. Differences in case and punctuation count as errors. The error rate can exceed 1.
 
     The score is skipped for these reasons:
 
+    - ``missing:audio``: the turn has neither a recording nor the reference ``transcript``.
     - ``missing:transcript``: the transcript is missing.
     - ``missing:ground_truth``: the reference is missing or blank.
     - ``too_long``: either text has more than 50,000 characters.
