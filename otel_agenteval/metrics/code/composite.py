@@ -142,7 +142,7 @@ def code_weighted_score(
         threshold: Lowest passing value. If lower values are better for all inner metrics, the highest passing value.
 
     Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error``,
-    or the inner metric's skip reason. The score is vacuous if all used values are vacuous.
+    ``null`` (a label without a value), or a skip reason. The score is vacuous if all used values are vacuous.
 
     Source: ``WeightedScoreEvaluator`` in HPD-Agent, which rounds the value to four decimals.
     """
@@ -182,14 +182,13 @@ def code_threshold_gate(
 ) -> Result:
     """Check that another metric's value meets a threshold.
 
-    A value equal to the threshold passes. Booleans count as 1 and 0. If the inner metric is skipped or returns an error, this
-    metric is skipped as ``inner_null``.
+    Booleans count as 1 and 0. If the inner metric is skipped or returns an error, this metric is skipped as ``inner_null``.
 
     Parameters:
         metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score.
         threshold: Threshold for the inner metric's value.
         direction: With ``up``, the value must be at least the threshold. With ``down``, the value must be at most the threshold.
-            ``auto`` uses the inner metric's direction.
+            ``auto`` is ``down`` if lower inner values are better, otherwise ``up``.
 
     Detail: ``name`` (the condition, such as ``code_x >= 0.80``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
 
@@ -282,9 +281,9 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
 
     | result | score |
     |---|---|
-    | a bool | 1 or 0, with a verdict |
-    | a number | this number |
-    | a ``Score`` or ``Result`` | the same value, verdict, label, explanation, and detail |
+    | a ``bool`` | 1 or 0, with a verdict |
+    | a finite ``int`` or ``float`` | this number |
+    | a ``Score`` or ``Result`` | the same status, value, verdict, label, explanation, and detail |
     | None | skipped |
     | any other result, or an exception | an error |
 
