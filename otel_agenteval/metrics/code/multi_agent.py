@@ -1,8 +1,8 @@
 """These metrics evaluate how several agents work together in a turn.
 
 An interaction is a message from one agent to one or more other agents. If you don't provide ``interactions``, the metrics derive
-them from the calls and hand-offs between agents in the turn's spans. Usually, turns without the required data are skipped.
-However, if you call a metric directly or use it as an inner metric, it often returns a vacuous value for these turns.
+them from the calls and hand-offs between agents in the turn's spans. Turns without the required data are usually skipped, but
+direct calls and composite metrics often return a vacuous value.
 
 The coordination metrics evaluate hand-offs, conflicts, messages, roles, and load. Instrumentations don't record conflicts or roles,
 so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.

@@ -169,9 +169,9 @@ def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> R
     """Resilience of the agent network: higher with more connections and fewer bottlenecks.
 
     The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, based on ``code_network_density`` and
-    ``code_bottleneck_agents``. The value of a fully connected network is only 0.6, because ``code_bottleneck_agents`` counts every
-    agent as a bottleneck. Without interactions, the score is skipped as ``missing:interactions``. If neither a role table nor the
-    spans contain agents, the score is skipped as ``missing:agents``.
+    ``code_bottleneck_agents``. The value of a fully connected network of three or more agents is only 0.6, because
+    ``code_bottleneck_agents`` counts every agent as a bottleneck. Without interactions, the score is skipped as
+    ``missing:interactions``. If neither a role table nor the spans contain agents, the score is skipped as ``missing:agents``.
 
     Parameters:
         roles: Role table: ``{agent: {…}}``. The network includes these agents even without messages. The default is the turn's
