@@ -15,7 +15,7 @@ All tokenizers of these metrics handle scripts and encodings in the same way:
 
 If a text is compared with itself, the value is 1, with three exceptions:
 
-- ``code_meteor`` is below 1, especially for short texts.
+- ``code_meteor`` is usually below 1, especially for short texts.
 - ``code_bleu`` with ``method4`` smoothing is below 1 for texts of 2 to ``max_n - 1`` words, as in NLTK.
 - ``code_rouge_n`` and ``code_gleu`` are 0 for texts shorter than their shortest n-gram.
 """
@@ -52,7 +52,7 @@ TEXT_LIMIT = 100_000
 PAIR_LIMIT = 1_000_000
 """Maximum product of output length and number of references, because each reference is compared with the whole output."""
 WORD_LIMIT = TEXT_LIMIT // 2
-"""Maximum number of words for ROUGE. Texts within :data:`TEXT_LIMIT` can exceed this limit only in scripts without spaces."""
+"""Maximum number of words for ROUGE. For example, texts in scripts without spaces can exceed this limit."""
 SKIP_BIGRAM_LIMIT = 1_000
 """Maximum number of words for skip-bigrams. A text of ``n`` words has about ``n * n / 2`` skip-bigrams."""
 
@@ -334,7 +334,7 @@ def code_rouge(
     answers. ``rouge2`` and ``rougeS`` need references of at least two words, and the other variants need at least one word. If
     both the reference and the output are shorter, the value is 1. If only the reference is shorter, the value is 0.
 
-    If there is no reference, not even a blank one, the score is skipped as ``missing:references``. If a text exceeds the limits of
+    Without references or a ground truth, the score is skipped as ``missing:references``. If a text exceeds the limits of
     ``code_bleu``, or the output or all references together have more than 50,000 words (1,000 for ``rougeS``), the score is skipped
     as ``too_long``. An empty output isn't skipped.
 
@@ -397,7 +397,7 @@ def code_meteor(
 
     Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are
     penalized too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are
-    empty, the value is 1. If there is no reference, not even a blank one, the score is skipped as ``missing:references``. If a text
+    empty, the value is 1. Without references or a ground truth, the score is skipped as ``missing:references``. If a text
     exceeds the limits of ``code_bleu``, the score is skipped as ``too_long``.
 
     Parameters:
