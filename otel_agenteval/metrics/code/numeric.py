@@ -145,7 +145,7 @@ def code_equals_number(
 ) -> Result:
     """Check that the number in the output equals an expected number.
 
-    An output without a number fails. A comparison sign before the number, as in ``< 42``, also fails. The metric ignores
+    An output without a number fails. A comparison sign before the number, as in ``< 42``, usually fails too. The metric ignores
     comparisons in words, so ``at most 42`` equals 42. Numbers are decimals, so 0.3 and 0.2 are within a ``tolerance`` of 0.1.
 
     Parameters:

@@ -1,4 +1,4 @@
-"""These metrics check that the output is valid JSON, XML, SQL, or HTML, and has the expected content.
+"""These metrics check that the output is or contains JSON, XML, SQL, or HTML, and has the expected content.
 
 JSON must strictly follow RFC 8259. A fenced Markdown block isn't a JSON document. An output over 1 MiB is skipped as ``too_long``.
 """
@@ -49,9 +49,9 @@ def _conforms(turn: Turn, schema: Any, feature: str) -> Result:
 def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the output is one JSON document, and optionally that it matches a schema.
 
-    Any JSON value passes, unless the value is nested more than 200 levels deep or contains a number that is too large for Python.
-    Whitespace around the document is allowed. An output fails if it is empty, is in a fenced Markdown block, or contains comments,
-    trailing commas, single-quoted strings, or ``NaN``. If a key occurs twice, the metric uses its last value.
+    Any JSON value passes, unless the value is nested more than 200 levels deep or contains a number that is too large for a
+    ``float``. Whitespace around the document is allowed. An output fails if it is empty, is in a fenced Markdown block, or
+    contains comments, trailing commas, single-quoted strings, or ``NaN``. If a key occurs twice, its last value counts.
 
     Parameters:
         schema: JSON Schema. See ``code_schema_conformance``. Requires the extra ``[structured]``. An invalid schema is an error.
@@ -121,7 +121,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
         required_elements: Required elements, as a list or as comma-separated text. A dotted path starts at the root (``analysis.rating``). A name
             without dots matches the root or one of its children. Namespace prefixes are part of names.
 
-    Detail: ``missing_elements`` (required elements that the document lacks) or, if the output isn't XML, ``error`` and usually
+    Detail: ``missing_elements`` (required elements that the document lacks) and, if the output isn't XML, ``error`` and usually
     ``line`` and ``column``.
     """
     if too_long(output := turn.output or ""):

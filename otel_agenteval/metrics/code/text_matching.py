@@ -365,7 +365,7 @@ def code_refusal(
         phrases: Phrases to search for, instead of the default list. Only allowed with ``method="phrases"``.
         method: Detection method. The default depends on how you use the metric, as described above.
 
-    Detail: ``matched``. With ``phrases``, ``matched`` is the first phrase in the list that the output contains. With ``answer``,
+    Detail: ``matched``. With ``phrases``, ``matched`` is the first phrase in the list that the output contains, in lower case. With ``answer``,
     ``matched`` is ``redirects`` if the answer only refers the user to others, otherwise ``declines``. The detail then also contains
     ``language``, and ``findings`` with the first sentence that declines.
     """
@@ -391,7 +391,7 @@ def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool 
     """Share of the keywords that occur in the output.
 
     A keyword is found even if it is part of a longer word. A keyword that occurs several times in the output counts once. A keyword
-    that you list twice counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
+    that you list twice counts twice. Blank keywords are ignored. If all keywords are blank, the share is 1 (vacuous).
 
     Parameters:
         keywords: Keywords to search for.
