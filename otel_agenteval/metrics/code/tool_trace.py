@@ -1,6 +1,7 @@
 """These metrics evaluate the agent's tool calls, including failed calls. Metrics that check expected tools or arguments also count
-calls that were declined or await approval, because the agent chose them. ``code_tool_efficiency`` and, by default,
-``code_tool_success`` ignore these calls. For missing calls, use [`llm_tool_correctness`](agentic_judges.md#llm_tool_correctness).
+calls that were declined or await approval. ``code_tool_efficiency`` and, by default, ``code_tool_success`` ignore these calls. For
+missing calls, use [`llm_tool_correctness`](agentic_judges.md#llm_tool_correctness). In a turn without ``close_reason``, a call
+without ``arguments`` or ``result`` has none.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def code_tool_arguments(
 
     The metric ignores a call if its arguments weren't recorded, or if they aren't valid JSON because the turn's content was
     truncated. If all calls to tools with required arguments are ignored, the metric is skipped as ``missing:arguments`` or
-    ``truncated``. If no tool with required arguments was called, the value is 1 (vacuous).
+    ``truncated``. If there is nothing to check, the value is 1 (vacuous).
 
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. The default is the turn's reference
@@ -219,12 +220,12 @@ def code_tool_success(
     - GraphQL ``errors`` with null ``data``. If ``data`` is missing, an error must have ``locations`` or ``extensions``
     - text such as ``Error: …``
 
-    A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure with a later, successful call to
-    the same tool with similar arguments. This second rule doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit
-    name, which sets ``threshold``.
+    A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure with a later, successful call
+    to the same tool with similar arguments, unless that call returned ``""``. This second rule doesn't apply if you set
+    ``threshold``, or use an AgentEval or AgentUnit name, which sets ``threshold``.
 
     Parameters:
-        empty_value: Value for a turn without tool calls. This value is vacuous. If null, the score is skipped.
+        empty_value: Value if no tool call counts. This value is vacuous. If null, the score is skipped.
         count_denied: If true, declined calls count as failed. By default, declined calls are ignored.
         repair_all: If true, the turn fails if the agent didn't repair every failure, even if the value reaches the threshold.
 
@@ -464,8 +465,8 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     Parameters:
         tool: Name of the tool.
         argument: Name of the argument.
-        expected: Expected value. A string also matches the JSON value that it spells: ``"5"`` matches 5, ``"true"`` and ``"True"``
-            match true, and ``"null"`` matches null. Other values must be equal as JSON: 1 matches 1.0, but not true or ``"1"``.
+        expected: Expected value. A string also matches a value with this compact JSON text: ``"5"`` matches 5, ``"true"`` and
+            ``"True"`` match true, and ``"null"`` matches null. Other values must be equal as JSON: 1 matches 1.0, but not true or ``"1"``.
 
     Detail: ``calls`` (number of calls to the tool).
     """
