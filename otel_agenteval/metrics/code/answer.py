@@ -182,9 +182,9 @@ def code_turn_error(turn: Turn) -> bool | Result:
 def code_llm_retries(turn: Turn) -> int | Result:
     """Number of failed LLM calls that were followed by another call to the same model.
 
-    The metric counts retries by the application or framework. It can't count retries inside a provider's SDK, because telemetry
-    shows a call and its retries as one call. A model and its dated release (``m`` and ``m-2024-08-06``) count as the same model. A
-    fallback to a different model isn't a retry. A failed call without a model name doesn't count.
+    The metric counts retries by the application or framework. It can't count retries inside a provider's SDK, which telemetry
+    usually shows as one call. A model and its dated release (``m`` and ``m-2024-08-06``) count as the same model. A fallback to
+    a different model isn't a retry. A failed call without a model name doesn't count.
 
     Detail: ``errors`` (number of retries for each error type).
 

@@ -189,8 +189,8 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     Parameters:
         max_likeness: Share of equal bits (0..1) above which two images are duplicates.
 
-    Detail: ``duplicates``, a list of ``[position, position of the earlier image, likeness]``. Positions start at 0, and include
-    only opened images that aren't exact copies.
+    Detail: ``duplicates``, a list of ``[position, position of the earlier image, likeness]``. Positions start at 0 and
+    count only opened images.
     """
     if isinstance(found := _contents(turn), Result):
         return found

@@ -213,8 +213,8 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
             prices. The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If
             you set ``prices`` in a configuration file, these prices are also used to estimate the turn's ``cost_usd``.
 
-    Detail: ``cost``, ``model_cost``, and ``tool_cost``. For an estimate, the detail also contains ``estimated`` and, if known, ``price_source``:
-    ``prices``, ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.
+    Detail: ``cost``, ``model_cost``, and ``tool_cost``. If prices were used, it also contains ``estimated`` and, if known,
+    ``price_source``: ``prices``, ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models without a price.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     tool_costs = [call.cost_usd for call in turn.tool_calls or () if call.cost_usd is not None] if include_tool_costs else []

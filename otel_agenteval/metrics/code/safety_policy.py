@@ -66,7 +66,7 @@ def _rating(score: Score) -> Rating:
         raise MetricError("invalid_rating", f"{score.metric}: detail.score must be a finite number")
     passed = as_boolean(written.get("passed"))
     if passed is None and written.get("passed") is not None:
-        raise MetricError("invalid_rating", f"{score.metric}: detail.passed must be true, false, yes, or no")
+        raise MetricError("invalid_rating", f"{score.metric}: detail.passed is invalid. Set true or false")
     return Rating(severity, action_word(written.get("recommended_action")), passed)
 
 
