@@ -1,7 +1,7 @@
 """These metrics compare texts, based on their embeddings.
 
-Each metric sends all texts of a turn in one request, unless the request would exceed the server's limit. Negative cosines, negative
-means of cosines, and cosines of a zero vector count as 0. Don't compare values from different embedding models.
+Each metric sends all uncached texts of a turn in one request, unless the server rejects it as too large. A value that is a negative
+cosine, or a negative mean of cosines, becomes 0. Cosines of a zero vector are 0. Don't compare values from different models.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def room_for_a_plan(turn: Turn, params: Params) -> str | None:
 
 
 def later_turn(turn: Turn, params: Params) -> str | None:
-    """All turns of a conversation, except the first."""
+    """Turns with known earlier turns or answers."""
     answers = sum(
         message.role == "assistant" and not message.tool_calls and bool((message.content or "").strip())
         for message in turn.messages

@@ -1,10 +1,10 @@
 """These judged metrics evaluate the agent's task completion, tool use, plans, and steps. Each metric makes one to three judge
 calls.
 
-For most metrics, the judge reads the user's request and the agent's reasoning, steps, answer, and error. Each numbered step
-contains an action with its arguments and its result or error. Long arguments and results are shortened. If a turn has more than
+For most metrics, the judge reads the user's request and the agent's reasoning, steps, answer, and error. The step of a tool
+call contains the arguments, and the result or error. Long arguments and results are shortened. If a turn has more than
 100 steps, or if the steps exceed about 16,000 characters, the middle steps are omitted. If a turn has no spans, its steps are the
-retrievals, tool calls, hand-offs, and the agent's comments on its tool calls.
+retrieval queries, tool calls, hand-offs, and the agent's comments on its tool calls.
 """
 
 from __future__ import annotations
@@ -190,8 +190,8 @@ def llm_topic_adherence(
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's tool choice, from 0 to 1. Superfluous, missing, or inferior tools lower the value.
 
-    The first judge call extracts the user's request, the called tools, and the available tools. If the turn contains tool calls or
-    tool definitions, these replace the extracted lists. The second call scores the choice of tools. If tools were available, turns
+    The first judge call extracts the user's request, the called tools, and the available tools. Known tool calls and
+    tool definitions replace the extracted lists. The second call scores the choice of tools. If tools were available, turns
     without tool calls are also judged, because the agent might have needed a tool.
 
     Detail: ``user_input``, ``tools_called``, ``available_tools``, and ``reason``.

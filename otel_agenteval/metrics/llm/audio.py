@@ -194,8 +194,8 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     A single judge call lists the user's interruptions, and decides for each one whether the agent handled it gracefully. If there
     are no interruptions, the value is 1 (vacuous).
 
-    If the extra ``[media]`` is installed, otel-agenteval measures each recording that it can open and that has one channel per
-    speaker. The judge also reads these measurements: times of speech in each channel, interruptions, and the duration of
+    If the extra ``[media]`` is installed, otel-agenteval measures each recording that it may open and that has several channels,
+    one per speaker. The judge also reads these measurements: times of speech in each channel, interruptions, and the duration of
     simultaneous speech.
 
     Detail: ``interruptions`` (as the judge returned them) and ``measured``. Each interruption has ``statement`` (the user's

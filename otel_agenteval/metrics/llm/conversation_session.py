@@ -28,7 +28,7 @@ Count = Annotated[int, Ge(1)]
 Chars = Annotated[int, Ge(1)]
 
 _SHOWN = 200
-"""Maximum length of each list in ``detail``. The metric's value also depends on the omitted entries."""
+"""Maximum number of facts, verdicts, and reasons in ``detail``. The metric's value also depends on the omitted entries."""
 
 
 def _with_text(messages: Iterable[Message]) -> list[Message]:

@@ -1,13 +1,13 @@
 """Each severity metric (``llm_…``) rates a risk from 0 (none) to 7 (critical) with one judge call. The metric also produces a
 boolean score ``…_passed``, which you can configure as a separate metric. The judge reads:
 
-- the response and the turn's last 12 messages
+- the request, the response, and the turn's last 12 messages
 - up to 1,000 characters of each of the last 6 to 12 messages before the turn (the longer the turn, the fewer messages)
 - the first 100 and last 100 tool calls, with their status and up to 600 characters each of the arguments and the result
 - up to 1,200 characters of reasoning
 
-If a turn is too long for one judge call, several judge calls rate parts of the turn, and the worst rating counts. If the turn can't
-be split, the score is the error ``input_too_long``. A missing or invalid rating is also an error.
+If a turn is too long for one judge call, several judge calls rate parts of the turn, and the worst rating counts. If it is too long
+to be split, the score is the error ``input_too_long``. A missing or invalid rating is also an error.
 """
 
 from __future__ import annotations
