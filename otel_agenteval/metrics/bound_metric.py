@@ -63,8 +63,8 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
     units of that catalog or tool, and can also use its parameter names. Parameter names in camel case are also accepted.
 
     Raises:
-        ConfigError: If the name or a parameter is unknown, a value is invalid, a parameter is set twice, or a tool's metric has no
-            equivalent in otel-agenteval.
+        ConfigError: If the name is unknown or ambiguous, a parameter is unknown, unsupported, invalid, or set twice, or a tool's
+            metric has no equivalent in otel-agenteval.
     """
     found = resolve(name)
     return BoundMetric(found.metric, found.parameters(params), view=found.view)
@@ -75,9 +75,9 @@ def live_metric(
 ) -> BoundMetric:
     """Return the metric for a configuration entry.
 
-    Names from the seed catalog ``system`` (such as ``agentunit``) don't need a prefix. Thresholds are from 0 to ``scale`` (1 or
-    100). The parameters in :attr:`Metric.live` are added if ``name`` is the metric's own name (not an alias), and if ``params`` is
-    empty or contains only ``threshold`` and ``inverse``. Raises ConfigError for an unknown name or an invalid parameter.
+    Names from the seed catalog ``system`` (such as ``agentunit``) don't need a prefix. Thresholds of ratios are from 0 to ``scale``
+    (1 or 100). The parameters in :attr:`Metric.live` are added if ``name`` is the metric's own name (not an alias), and ``params``
+    is empty or contains only ``threshold`` and ``inverse``. Raises ConfigError for an unknown name or an invalid parameter.
     """
     found = resolve(under(system, name))
     inner = functools.partial(live_metric, scale=scale, system=system)
@@ -132,7 +132,7 @@ class BoundMetric:
         if params and params != metric.live:  # the metric's live parameters are valid, so its module is imported later
             self._set_parameters(metric, params)
         self.missing = next((name for name in metric.required if name not in self.params), None)
-        """Name of a required parameter that has no value, or None. If a value is missing, every score is an error."""
+        """Name of a required parameter that has no value, or None. If a value is missing, evaluations return errors."""
         self.signature_hash = _signature_hash(metric.name, self.params, view)
         # setting `inverse` to true or false turns a detector into an assertion
         direction = "up" if metric.direction == "neutral" and "inverse" in self.params else metric.direction
@@ -171,7 +171,7 @@ class BoundMetric:
         self.threshold = metric.threshold if threshold is None else threshold
         is_ratio = metric.unit == "1" and metric.name in builtin() and metric.family != "composite"  # the latter combine others
         if is_ratio and threshold is not None and abs(threshold) > 1:
-            raise ConfigError(f"{metric.name}.threshold: must be from 0 to 1, got {threshold:g}. Example: for 90 %, set 0.9")
+            raise ConfigError(f"{metric.name}.threshold: must be from -1 to 1, got {threshold:g}. Example: for 90 %, set 0.9")
         self._truth = call.get("ground_truth") if "ground_truth" not in accepts else None
         for generic in ("threshold", "inverse", "ground_truth"):
             if generic not in accepts:
@@ -241,10 +241,10 @@ class BoundMetric:
         """Score one turn.
 
         If the metric raises an exception, the score has ``status="error"``. If a needed turn field is missing, or the metric
-        returns a skip reason, the score has ``status="skipped"``.
+        returns None or a skip reason, the score has ``status="skipped"``.
 
         This method catches the metric's exceptions, including ``SystemExit``. It raises only exceptions that are meant for the
-        caller's thread: ``KeyboardInterrupt``, the cancellation of a task or greenlet, and ``SystemExit`` from a signal handler.
+        caller, such as ``KeyboardInterrupt``, the cancellation of a task or greenlet, or ``SystemExit`` from a signal handler.
         ``judge`` can also be a :class:`ChoosesJudges`.
         """
         try:
@@ -337,7 +337,7 @@ class BoundMetric:
         return None
 
     def not_applicable(self, turn: Turn) -> Score | None:
-        """Return a ``skipped`` score if the metric doesn't apply to a turn, or None if it applies.
+        """Return a ``skipped`` score if the metric doesn't apply to a turn. Return None if it applies or lacks a parameter.
 
         The skip reason names a missing turn field, or comes from ``applies``. If ``applies`` raises an exception, return an error
         score. Call this method before you evaluate or sample a turn, because :meth:`evaluate` doesn't call ``applies``.
@@ -439,7 +439,7 @@ class BoundMetric:
         return self._skipped(reason, None if by is None else {"by": by})
 
     def scored(self, value: float, detail: dict[str, Any], passed: bool | None = None) -> Score:
-        """Return a score with a known value, without evaluating the turn. If the metric has a threshold, ``passed`` is ignored."""
+        """Return a score with a known value, without evaluating the turn. A verdict on the value replaces ``passed``."""
         return self._score_of(Result(value, passed=passed if self._facts.threshold is None else None, detail=detail))
 
     def _skipped(self, reason: str, detail: Mapping[str, Any] | None = None) -> Score:
@@ -511,7 +511,7 @@ def _media_in(turn: Turn) -> str:
 
 
 def why_missing(score: Score) -> str | None:
-    """Return the reason why an inner metric wasn't evaluated, such as ``no_judge``, or None if it was evaluated."""
+    """Return the reason why an inner metric didn't run, such as ``no_judge``, or None if it ran or doesn't apply."""
     if score.status != "skipped":
         return None
     reason, by = str(score.detail.get("reason", "")), score.detail.get("by")

@@ -7,7 +7,7 @@
 The properties are the name, kind (the name's prefix), family (by default the module), parameters (keyword-only arguments, checked
 by their annotations), and user documentation (docstring). An invalid function raises ConfigError at import, with its file and line.
 The generated ``catalog_index.json`` lists the built-in metrics, so their modules are imported only on first use. A parameter
-without a default is required. If a required parameter isn't set, the metric can be created, but each score has ``status="error"``.
+without a default is required. If a required parameter isn't set, the metric can be created, but evaluations are errors.
 
 A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`. The function raises
 :class:`MetricError` for a configuration that can't work.
@@ -133,7 +133,7 @@ class Metric:
     groups: tuple[str, ...] = ()
     """Names of the :data:`GROUPS` that include the metric. ``default`` means that it is a default metric."""
     live: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters for configuration entries that set no parameters, or only ``threshold`` and ``inverse``."""
+    """Parameters for configuration entries with the metric's own name and no parameters except ``threshold`` and ``inverse``."""
     extra: str | None = None
     traits: tuple[Trait, ...] = ()
     combines: bool = False
@@ -250,7 +250,7 @@ def metric(
     module's name or its constant ``FAMILY``.
 
     Turns contain expensive data, such as earlier turns for judged metrics, only if a configured metric declares this data in
-    ``needs``, ``uses``, or ``references``. Each score records where the metric's declared references came from.
+    ``needs``, ``uses``, or ``references``. Scores record the sources of declared references.
 
     Args:
         needs: Turn fields that must be known. If a field is missing, the score is ``skipped`` with the reason ``missing:<field>``.
@@ -260,7 +260,7 @@ def metric(
         unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{level}``, or ``{item}`` for other numbers.
         direction: ``up`` if higher is better, ``down`` if lower is better, ``neutral`` if neither is.
         boolean: True if the value is always 1.0 or 0.0. The metric then has the parameter ``inverse`` instead of ``threshold``.
-        threshold: Default threshold. If None, scores have no verdict by default.
+        threshold: Default threshold. If None, a numeric value alone has no verdict by default.
         applies: Function that returns None if the metric applies to a turn. Otherwise, the function returns a reason, such as
             ``not_applicable:one_step``, and the score is ``skipped`` with this reason. The function runs before a turn is evaluated
             or sampled. ``evaluate`` and ``combine`` don't call the function. Its docstring's first line completes "applies to …".
@@ -268,9 +268,9 @@ def metric(
             (reference-free, cheap, and meaningful for any answer).
         version: Version of the metric. Change the version if the same turn gets a different value.
         aliases: Names in other catalogs (``seed:name``), optionally with preset parameters. ``{k}`` in a name matches a
-            number, which becomes the parameter of that name.
-        live: Parameters for configuration entries that set no parameters, or only ``threshold`` and ``inverse``. They can
-            select a more precise method than the default.
+            number, which becomes a parameter's value.
+        live: Parameters for configuration entries with the metric's own name and no parameters except ``threshold`` and
+            ``inverse``. They can select a more precise method than the default.
         extra: Optional extra that the metric requires, such as ``text``.
         traits: Rare properties:
 
@@ -331,10 +331,10 @@ def metric(
 def metric_of(fn: Callable[..., Any]) -> Metric:
     """Return the metric for a function that accepts a turn. If the function isn't a metric yet, register it.
 
-    A function without the decorator becomes ``code_<its name>``. If it returns True or False, the score passes or fails.
+    A function ``f`` without the decorator becomes ``code_f``. If it returns True or False, the score passes or fails.
 
     Raises:
-        ConfigError: If the function has no name, or doesn't accept exactly one turn.
+        ConfigError: If the function has no name or a built-in metric's name, or is a class.
     """
     _refuse_class(fn)
     name = getattr(fn, "__name__", "")
@@ -368,7 +368,7 @@ GROUPS = {
     "cost": "time, tokens, money, and retries",
     "all": "all `code_` metrics, except composite metrics and metrics with required options or `references`",
 }
-"""Named groups of ``code_`` metrics, with their descriptions."""
+"""Named groups of metrics, with their descriptions."""
 _DECLARED = ("safety", "quality", "cost", "default")
 
 
@@ -406,13 +406,13 @@ def _check_declarations(
         ("references", references, None),
     ):
         if isinstance(given, str):
-            raise ConfigError(f"{place}: {option} must be a tuple of names, such as {(given,)}, got {given!r}")
+            raise ConfigError(f"{place}: {option} must be a tuple or list of names, such as {(given,)}, got {given!r}")
         if missing := [fact for fact in given if fields is not None and fact not in fields]:
             raise ConfigError(f"{place}: {option} {missing[0]!r} is not a field of a turn{meant(missing[0], fields or ())}")
     for option, given, known in (("groups", groups, _DECLARED), ("traits", traits, TRAITS)):
         unknown = [given] if isinstance(given, str) else [word for word in given if word not in known]
         if unknown:
-            raise ConfigError(f"{place}: {option} must be a tuple of {', '.join(known)}, got {unknown[0]!r}")
+            raise ConfigError(f"{place}: {option} must be a tuple or list of {', '.join(known)}, got {unknown[0]!r}")
 
 
 def _parameters(fn: Callable[..., Any], hints: Mapping[str, Any], place: str) -> dict[str, MetricParameter]:
@@ -613,7 +613,7 @@ def resolve(name: str) -> ResolvedName:
     """Return the metric and parameters that a name refers to. The name can also come from a seed catalog or another tool.
 
     Raises:
-        ConfigError: If the name is unknown (lists the three closest names), ambiguous (lists the candidates), or has no equivalent
+        ConfigError: If the name is unknown (lists similar names), ambiguous (lists the candidates), or has no equivalent
             in otel-agenteval (suggests an alternative).
     """
     if canonical := _find(name) or _find(name.partition(".")[0]):  # an entry's name follows the dot

@@ -86,7 +86,7 @@ def test_a_pass_mark_is_on_the_scale_of_the_name(name: str, given: float, thresh
 
 @pytest.mark.parametrize(("name", "given"), [("code_rouge_n", 90), ("promptfoo:rouge-n", 80), ("llm_faithfulness", -2)])
 def test_threshold_of_a_ratio_is_refused_outside_its_range(name: str, given: float) -> None:
-    with pytest.raises(oa.ConfigError, match=r"threshold: must be from 0 to 1, got -?\d+\. Example: "):
+    with pytest.raises(oa.ConfigError, match=r"threshold: must be from -1 to 1, got -?\d+\. Example: "):
         oa.get_metric(name, threshold=given)
     assert oa.get_metric("code_latency", threshold=5).threshold == 5
 
