@@ -140,7 +140,7 @@ class InteractionAnalyzer:
 
 
 class NetworkAnalyzer:
-    """Analyzer for a graph of agents that send and receive messages. Methods raise ``GraphTooLarge`` if the graph is too large."""
+    """Analyzer for a graph of agents that send and receive messages. Slow methods raise ``GraphTooLarge`` for large graphs."""
 
     def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
         if not isinstance(adjacency, Mapping):
@@ -268,7 +268,7 @@ def register_metric(name: str, metric_class: Any) -> None:
     - ``outcome``: ``success``, ``output``, ``tool_calls``, and ``error``
 
     Raises:
-        ConfigError: If the name is one of AgentUnit's default metrics, or the class isn't a metric.
+        ConfigError: If the name is one of AgentUnit's default metrics, or the class isn't a metric or requires arguments.
     """
     if name in _BUILT_IN:
         raise ConfigError(f"register_metric: {name} is already registered. Choose another name")

@@ -56,7 +56,7 @@ class Answers(ABC):
             schema: JSON Schema of the reply, for servers that enforce schemas. The default is derived from ``reply``.
 
         Raises:
-            JudgeError: If the model can't be called, declines, or returns two unreadable replies.
+            JudgeError: For example, if the model can't be called, declines, or returns two unreadable replies.
         """
         evaluation = _CURRENT.get()
         if evaluation is not None and media:

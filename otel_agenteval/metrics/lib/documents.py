@@ -207,12 +207,12 @@ class _RefusedMarkup(Exception):
 
 class XmlDocument(NamedTuple):
     fault: dict[str, Any] | None
-    """``error``, and ``line`` and ``column`` if known. None if the text is well-formed."""
+    """``error``, and ``line`` and ``column`` if known. None if the text was parsed."""
     missing: list[str]
 
 
 def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
-    """Parse an XML document, and list missing ``required`` elements. If the document is malformed, all elements are missing."""
+    """Parse an XML document, and list missing ``required`` elements. If parsing fails, all elements are missing."""
     deepest = max((max(path.count(".") + 1, 2) for path in required), default=0)
     opened: list[str] = []
     paths: set[tuple[str, ...]] = set()

@@ -1,7 +1,7 @@
 """Collect a turn's answer, and the texts that can support the answer's claims ("given texts").
 
-The given texts are tool results, user messages, retrieved documents, system instructions, tool definitions, and earlier messages,
-including the agent's. Tool *arguments* and the agent's messages in this turn are excluded, because the model wrote them.
+The given texts are tool results and errors, user messages, retrieved documents, system instructions, tool definitions, and earlier
+messages, including the agent's. Tool *arguments* and the agent's messages in this turn are excluded, because the model wrote them.
 """
 
 from __future__ import annotations

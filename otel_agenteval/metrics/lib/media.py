@@ -1,7 +1,7 @@
 """Prepare a turn's images, recordings, and videos for judges and embedding models.
 
-If the configuration allows opening a file (:mod:`otel_agenteval.media`), the model receives only the file's pixels or sound,
-without metadata such as the author. Otherwise, it receives the unchanged URL or ID. A local file that isn't allowed is an error.
+If a file may be opened (:mod:`otel_agenteval.media`), the model receives only the file's pixels or sound, without metadata such as
+the author. Otherwise, it receives the unchanged URL or ID. A local file that isn't allowed is an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wa
 @dataclass(frozen=True, slots=True)
 class Medium:
     reference: str | None
-    """A URI, or an ID that only the medium's provider can resolve."""
+    """A URI, a path, or an ID that only the medium's provider can resolve."""
     frames: tuple[str, ...] = ()
     """URIs or IDs of frames that were sampled from a video, in order."""
     transcript: str | None = None
@@ -39,7 +39,7 @@ class Medium:
 
 
 def is_accessible(reference: str) -> bool:
-    """Return True if a model can access the reference, because it is a URL or a data URI."""
+    """Return True if the reference is a URL or a data URI."""
     return "://" in reference or reference[:5].lower() == "data:"
 
 
@@ -113,13 +113,13 @@ def _is_openable(reference: str) -> bool:
 
 
 def recordings_for_model(media: Iterable[Medium]) -> list[str]:
-    """Return the recordings as data URIs or URLs, to send to a model.
+    """Return the recordings as data URIs, URLs, or IDs, to send to a model.
 
     With ``media.transcriber.instead_of_sound``, recordings that may be opened are omitted, because they are transcribed instead.
 
     Raises:
-        MetricError: If an opened recording is broken or isn't audio.
-        MissingExtra: If PyAV isn't installed, and a recording isn't a WAV file.
+        MetricError: If a recording can't be opened, is broken, or isn't audio.
+        MissingExtra: If a package for opening a recording isn't installed, such as PyAV for MP3 files.
     """
     deaf = not current_rules().hears
     references = [medium.reference for medium in media if medium.reference and not (deaf and may_open(medium.reference))]
@@ -130,10 +130,10 @@ def recordings_for_model(media: Iterable[Medium]) -> list[str]:
 
 
 def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
-    """Return the transcripts of the recordings, one per line.
+    """Return the transcripts of the recordings, separated by newlines.
 
     If a recording doesn't have a transcript and may be opened, the configured transcriber creates a transcript. With ``for_judge``,
-    new transcripts are redacted before they leave the process.
+    new transcripts are redacted as configured.
     """
     rules = current_rules()
     found = []
@@ -173,8 +173,8 @@ def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") ->
     """Open a video and return the video's frames and measurements, or None if the configuration doesn't allow opening it.
 
     Raises:
-        MetricError: If the file is broken, too large, or not a video.
-        MissingExtra: If PyAV isn't installed.
+        MetricError: If the file can't be opened, is broken, too large, or not a video.
+        MissingExtra: If a package for opening the video isn't installed, such as PyAV.
     """
     if video.reference is None or not _is_openable(video.reference):
         return None

@@ -1,7 +1,6 @@
 """Read scores, verdicts, and lists from judge replies, with the same rules for all metrics.
 
-Only the keys that a metric's formula uses are required. A required value that is missing, has the wrong type, or isn't an allowed
-word is an ``invalid_reply`` error. Unknown keys are ignored.
+Missing or invalid required values are ``invalid_reply`` errors. Unknown keys are ignored.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The program can't use the network, your files, or your environment variables. Wi
 - ``bubblewrap`` runs CPython in separate namespaces. It requires Linux, ``bwrap`` 0.8 or newer, and ``prlimit``.
 - ``monty`` (package ``pydantic-monty``) interprets a subset of Python without any access to the operating system.
 
-otel-agenteval tests both sandboxes once per process, with programs that try to escape.
+Before a process runs its first program, otel-agenteval tests the sandboxes with programs that try to escape.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramRes
     """Run a Python program until it ends or reaches its time limit.
 
     Raises:
-        MetricError: If the sandbox failed, or if it doesn't support a Python feature that the program uses.
+        MetricError: If the sandbox is unavailable or failed, or doesn't support a Python feature that the program uses.
         MissingExtra: If the sandbox's package isn't installed.
     """
     return (_run_in_bubblewrap if sandbox == "bubblewrap" else _run_in_monty)(program, stdin, timeout_s)
@@ -153,7 +153,7 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
     python = next((path for path in ("/usr/local/bin/python3", "/usr/bin/python3") if os.access(path, os.X_OK)), None)
     limiter, bwrap = shutil.which("prlimit"), shutil.which("bwrap")
     if python is None or limiter is None or bwrap is None:
-        problem = "sandbox: bubblewrap requires bwrap, prlimit, and a python3 in /usr/bin; install the missing programs"
+        problem = "sandbox: bubblewrap requires bwrap, prlimit, and /usr/bin/python3 or /usr/local/bin/python3; install them"
         raise MetricError("sandbox_unavailable", problem)
     folders: list[str] = []  # /lib and similar folders often link to /usr
     for path in (Path("/bin"), Path("/sbin"), *sorted(Path("/").glob("lib*"))):

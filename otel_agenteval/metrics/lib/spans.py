@@ -161,6 +161,7 @@ def checked_query(query: Any, path: str = "query", depth: int = 0) -> dict[str, 
 
     Raises:
         MetricError: If a condition is unknown, invalid, or next to ``or`` at the same level, or if the query is nested too deeply.
+        MissingExtra: If a condition requires the package ``google-re2``, and it isn't installed.
     """
     if not isinstance(query, Mapping):
         raise _refuse(path, "must be an object of conditions")

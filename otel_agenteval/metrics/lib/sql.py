@@ -171,7 +171,7 @@ def parse(text: str, dialect: str) -> ParsedSql | None:
     Raises:
         MetricError: If the dialect is unknown.
         MissingExtra: If the package ``sqlglot`` isn't installed.
-        TooComplex: If the parser exceeds its limits.
+        TooComplex: If the text or the parser exceeds its limits.
     """
     name = dialect.strip().lower()
     name = _DIALECTS.get(name, name)

@@ -8,8 +8,8 @@
     4. [billing] tool refund(order="A-17", amount=20.0) → error: Timeout: no reply in 10 s
     5. hand-off billing → support
 
-A step contains the agent (if there are several), and an action with its arguments and its result or error. Times, prompts, most
-span attributes, and IDs outside arguments and results are omitted. Long fields and lists are shortened in the middle, with a note
+A tool call's step contains the agent (if there are several), the arguments, and the result or error. Times, prompts, most span
+attributes, and IDs outside arguments and results are omitted. Long fields and lists are shortened in the middle, with a note
 such as ``[… 12 steps left out …]``.
 """
 
@@ -279,7 +279,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return a list with the line for a custom span, or [] for infrastructure spans and repetitions of other steps."""
+    """Return a list with the line for a span, or [] for infrastructure spans and repetitions of other steps."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):
@@ -366,7 +366,7 @@ def unsent(turn: Turn, before: Iterable[Message]) -> list[tuple[str, str]]:
 
 
 def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
-    """Return the index of the last user message that equals ``asked`` or, if none does, of the last user message."""
+    """Return the index of the last user message that equals ``asked`` or, if none does, of the last user message, or 0."""
     places = [place for place, message in enumerate(messages) if message.role == "user" and message.content]
     return next((place for place in reversed(places) if messages[place].content == asked), places[-1] if places else 0)
 

@@ -14,7 +14,7 @@ from ...detectors.texts import lazy
 Tokenizer = Literal["ms", "word", "whitespace"]
 """Name of a tokenizer.
 
-* ``ms`` splits at whitespace, makes each emoji, symbol, or punctuation character a separate word, and returns upper case.
+* ``ms`` splits at whitespace, makes most emoji, symbols, and punctuation characters separate words, and returns upper case.
 * ``word`` returns runs of letters and digits in lower case or, if the text has none, its symbols.
 * ``whitespace`` splits at whitespace and returns lower case.
 

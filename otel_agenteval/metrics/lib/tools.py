@@ -64,7 +64,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     these keys. A string can list several names, separated by commas, semicolons, or vertical bars.
 
     Raises:
-        MetricError: If the reference isn't a list or a name, or if an entry can't be read.
+        MetricError: If the reference or an entry can't be read.
     """
     if (entries := reference(turn, given, *names)) is None:
         return None
@@ -73,7 +73,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     elif isinstance(entries, Mapping):
         entries = [entries]
     if not isinstance(entries, (list, tuple, set, frozenset)):
-        raise MetricError("invalid_reference", f"{names[0]}: must be a list of tool names, got {type(entries).__name__}")
+        raise MetricError("invalid_reference", f"{names[0]}: must be a tool or a list of tools, got {type(entries).__name__}")
     found = []
     for number, entry in enumerate(entries):
         call = entry
@@ -358,8 +358,8 @@ class Circle(NamedTuple):
 def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
     """Return groups of more than ``most`` equal calls that returned nothing new, largest first.
 
-    Only calls to tools in ``names`` count. A group is ignored if the user's text (``asked``) requests this number of calls, for
-    example "5 times". If the turn is ``finished``, repeated calls that wait for a temporary state are ignored too.
+    Only calls to tools in ``names`` count. A group is ignored if the user's text (``asked``) contains its number of calls, as in
+    "5 times", or if the tool operates a screen. If the turn is ``finished``, repeated calls that wait for a state are ignored too.
     """
     keys = [None if call.arguments is None else (call.name, canonical(call.arguments)) for call in calls]
     if all(count <= most for key, count in Counter(keys).items() if key is not None):

@@ -71,7 +71,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=rep
 
 
 def canonical(value: Any) -> str:
-    """Return a value as compact JSON with sorted keys. ``1`` and ``1.0`` remain different."""
+    """Return a value as compact JSON, with sorted keys if possible. ``1`` and ``1.0`` remain different."""
     try:
         return _CANONICAL.encode(value)
     except (TypeError, ValueError, RecursionError):  # keys of mixed types, cycles, too deep
@@ -132,9 +132,9 @@ For example, the last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
 
 
 def excerpt(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of a text, cut between words.
+    """Return at most ``limit`` characters of a text, cut between words if possible.
 
-    The text never ends inside an address or number, because later redaction wouldn't recognize a partial address or number.
+    Avoid a cut inside an address or number, because later redaction wouldn't recognize a partial address or number.
     """
     if len(text) <= limit:
         return text

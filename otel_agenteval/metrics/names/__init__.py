@@ -1,7 +1,7 @@
 """Names of metrics and parameters in other tools, and in the seed catalogs that otel-agenteval's metrics come from.
 
 The names are loaded from YAML files on first use. Each tool's file maps the tool's metrics to equivalent otel-agenteval metrics,
-which evaluate the same property on the same scale and in the same direction. An entry's ``note`` describes smaller differences. If
+which evaluate the same property in the same direction. An entry's ``note`` describes smaller differences. If
 there is no equivalent, the note describes the difference and an alternative. A key can contain several names, separated by commas.
 The tool's parameters map to parameter names, or to conversions in :data:`.conversions.SPELLINGS`.
 """
@@ -133,7 +133,7 @@ class SeedPreset(NamedTuple):
     response: Mapping[str, Any] = {}
     """Default of the option ``references.response``."""
     gates: bool = False
-    """True if the default policy is ``gate`` for all metrics that give a verdict without calling a model."""
+    """True if the default policy is ``gate`` for most metrics that give a verdict without calling a model."""
 
 
 @functools.cache

@@ -1,13 +1,13 @@
 """Texts of judge prompts, in one YAML file for each metric family.
 
-A prompt starts with a sentence that names the text to judge and the standard for judging it. Optional sections follow, in this
+Most prompts start with a sentence on what to judge, and by which standard. Optional sections follow, in this
 order: ``How:`` (the procedure), the scale with a sentence for each level, ``What counts:``, ``What does not count:``, short
 ``Good:`` and ``Bad:`` examples, and rules for frequent cases such as refusals. The common system prompt explains delimiters,
 redaction markers, and truncated material, and how to judge other languages.
 
 An indented line continues the previous line. A placeholder such as ``{missing}`` inserts a shared sentence from :data:`SENTENCES`.
 
-In each file, ``cases`` contains good and bad example turns for ``otel-agenteval judge probe``.
+In most files, ``cases`` contains good and bad example turns for ``otel-agenteval judge probe``.
 """
 
 from __future__ import annotations
