@@ -70,7 +70,7 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "| Property | Meaning |\n|---|---|",
         "| value | The unit, whether higher or lower is better, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | Turns that the metric scores. Other turns are skipped, without a judge call. However, if you call a metric's method `evaluate`, or use the metric inside a composite metric, it scores these turns too, often with a vacuous value. |",
+        "| applies to | Turns that the metric scores. Other turns are skipped, without a judge call. However, a metric's method `evaluate`, and composite metrics that contain the metric, can score these turns, often with a vacuous value. |",
         "| uses | Optional turn fields that the metric reads. |",
         "| references | Optional [reference data](../../concepts/reference-data.md) that the metric reads. |",
         "| groups | [Groups](#groups) that contain the metric. |",
@@ -258,7 +258,7 @@ def _table_of(metric: Metric) -> str:
     if metric.live:
         set_there = ", ".join(f"`{name}={value!r}`" for name, value in metric.live.items())
         rows.append(
-            ("default in a configuration", f"{set_there}, unless the entry sets options other than `threshold` and `inverse`")
+            ("default in a configuration", f"{set_there}, if the entry has this name and sets at most `threshold` and `inverse`")
         )
     if metric.heavy:
         thread = "a separate thread" if metric.media else "the worker thread"
@@ -290,7 +290,7 @@ _OTHER_TOOLS = """\
 # Metric names of other tools
 
 You can use metric names and parameters of other evaluation tools. A name works if an otel-agenteval metric
-measures the same thing on the same scale and in the same direction. If the configuration contains any
+measures the same thing in the same direction. If the configuration contains any
 other metric name from these tools, otel-agenteval rejects the configuration with an error that names a replacement.
 
 - You can write each name with its tool's prefix, as in `deepeval:FaithfulnessMetric`.
