@@ -100,6 +100,8 @@ class Assembler:
             span_id = span._context[1]
             trace.candidate_of[span_id] = candidate
             candidate.open += 1
+            if parent[1] in candidate.tools:
+                candidate.tools.add(span_id)
             if candidate.span_ids is not None:
                 candidate.span_ids.add(span_id)
             return True

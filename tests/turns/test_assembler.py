@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from otel_agenteval.spans.record import LogPart
@@ -116,6 +118,24 @@ def test_agent_in_a_tool_is_no_turn_if_the_request_called_a_model(called, turns)
     house.start("answer", "request", "llm")
     house.end("answer")
     assert house.names(closed + house.end("request")) == turns
+
+
+def test_agent_below_a_tools_own_span_is_no_turn():
+    house = House()
+    house.assembler.plain_scopes["app"] = True
+    house.start("request")
+    house.start("plan", "request", "llm")
+    house.end("plan")
+    house.start("tool", "request", "tool")
+    house.spans["code"], house.ids["code"] = Live("code"), len(house.ids) + 1
+    code = SimpleNamespace(
+        _parent=(T, house.ids["tool"]), _context=(T, house.ids["code"]), _attributes=SimpleNamespace(_dict={}),
+        _instrumentation_scope=SimpleNamespace(_name="app"),
+    )  # fmt: skip
+    assert house.assembler.start_below(code, roles_matter=False)
+    house.start("helper", "code", "agent")
+    closed = house.end("helper") + house.end("code") + house.end("tool") + house.end("request")
+    assert house.names(closed) == [["code", "helper", "plan", "request", "tool"]]
 
 
 def test_nothing_is_a_root_while_an_open_ancestor_has_not_said_what_it_is():
