@@ -6,8 +6,8 @@ reported only after their end, for example if they arrived over OTLP or started 
 ``decision_delay`` after the local root arrives. If no local root arrives, the turn closes after ``idle_timeout`` without new spans.
 
 A *candidate* is a span that might be a turn's root. It is a local root, or the topmost agent, workflow, chain, or GenAI span of
-unknown role below the application's own spans. All spans below a candidate are assigned to the candidate, even if their direct
-parent has ended. If the candidate turns out not to be a turn's root, its spans move to the next candidate above.
+unknown role below the application's own spans. Other spans are usually assigned to the nearest candidate above, even if their
+direct parent has ended. If the candidate turns out not to be a turn's root, its spans move to another candidate.
 
 The assembler does no I/O. Callers must hold :attr:`Assembler.lock` for most methods, and evaluate the returned :class:`Closed`
 spans after they release the lock. :mod:`.open_traces` stores open traces. :mod:`.late_data` stores data that arrives after its turn
@@ -51,7 +51,7 @@ class Assembler:
         self._role = role
         self._now = now
         self.lock = threading.Lock()
-        """Lock that is held only for microseconds, never during evaluation or I/O."""
+        """Lock that is held only briefly, never during evaluation or I/O."""
         self._held = HeldBytes(limits.total_bytes)
         self.late = LateData(limits, self._held, role, now)
         self._open = OpenTraces(self._held)
@@ -69,7 +69,7 @@ class Assembler:
         """Number of spans that were dropped because another process evaluates their traces."""
 
     def set_limits(self, limits: TurnLimits) -> None:
-        """Replace the limits. Turns that already wait for ``decision_delay`` keep their deadlines."""
+        """Replace the limits. This method doesn't change deadlines that are already set."""
         self.limits = limits
         self.late.limits = limits
         self._max_spans = limits.max_spans
@@ -338,7 +338,7 @@ class Assembler:
         return self._added(trace, [span], size, local_root)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """Add one trace's received spans, which have ended. If a span arrives twice, keep the more complete copy."""
+        """Add one trace's received spans. If a span arrives twice, keep the more complete copy."""
         self.received += len(spans)
         trace = self._traces.get(trace_id)
         if trace is None:
@@ -404,7 +404,7 @@ class Assembler:
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a span's log record. Return False if the trace is unknown or not revisable, or the span has too many records."""
+        """Keep a span's log record. Return False if that isn't possible, for example because the trace is unknown."""
         trace = self._traces.get(trace_id)
         if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:
@@ -532,7 +532,7 @@ class Assembler:
     # --- closing
 
     def _is_root(self, candidate: Candidate) -> bool:
-        """Return True if a candidate is a turn's root, or False if its spans belong to the next candidate above."""
+        """Return True if a candidate is a turn's root, or False if its spans belong to another candidate."""
         if candidate.parent is None:
             return True
         if candidate.role not in _TURN_ROLES and not (
@@ -659,8 +659,8 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns until all limits are met. Turns that only wait for a deadline close first, then late data, and then the
-        oldest turns. If there are tenants, only the largest tenant's turns close.
+        """Close turns until ``max_open`` and ``total_bytes`` are met. Turns that only wait for a deadline close first. At the byte
+        limit, late data is next. Then the oldest turns close. If there are tenants, turns of the largest tenant close.
         """
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self.limits.max_open) or (
@@ -681,7 +681,7 @@ class Assembler:
         return closed
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
-        """Close a candidate although spans below the candidate are still open. When these spans end, they count as late."""
+        """Close a candidate although spans below the candidate are still open. When these spans end, they usually count as late."""
         candidate.role = self._role(candidate.span)
         closed = [self._close(trace, candidate, reason, complete=False)]
         below = candidate.children or {}

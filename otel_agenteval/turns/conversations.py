@@ -1,8 +1,8 @@
 """Group turns by conversation ID until the conversation ends.
 
 A conversation ends when the application ends it, when it is idle for too long, when a limit is reached, or at shutdown. Its turns
-are then evaluated as one :class:`~otel_agenteval.core.turn.Turn` that contains all messages. A later turn reopens the conversation.
-When the conversation ends again, its new scores replace the earlier scores.
+are then evaluated as one :class:`~otel_agenteval.core.turn.Turn` with all inputs and outputs. A later turn reopens the
+conversation. When the conversation ends again, its new scores replace the earlier scores.
 
 Some turn scores are *signals*, which conversation metrics read. If a judge returns a signal after the conversation ended, the
 conversation's metrics are evaluated again, as a new revision.
@@ -29,7 +29,7 @@ EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 _SIGNAL_PAUSE = 30.0
 """Seconds without new signals before an ended conversation is evaluated again. A shorter ``idle_timeout`` replaces this value."""
 _HISTORY = 20
-"""Maximum number of earlier turns in a turn's history."""
+"""Maximum number of earlier turns that :meth:`Conversations.before` returns."""
 _EARLY = 1_000
 """Maximum number of turns whose signals (scores) are kept before the turns themselves arrive."""
 _FIELDS = (
@@ -73,7 +73,7 @@ class Conversations:
         max_turns: maximum number of turns per conversation. If exceeded, the oldest turns are dropped.
         max_bytes: maximum total bytes. If exceeded, ended conversations are dropped, and then the longest idle conversation ends.
         now: function that returns monotonic seconds.
-        gives_history: True to set each turn's ``history`` to the earlier turns of its conversation.
+        gives_history: True if callers set each turn's ``history`` to the result of :meth:`before`.
     """
 
     def __init__(

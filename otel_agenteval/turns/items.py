@@ -49,7 +49,7 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
 
 
 def _holds_one_text(root: Step, items: int) -> bool:
-    """Return True if an input or output of the span isn't a list of ``items`` texts (one for each model call)."""
+    """Return True if an input or output of the span isn't a list with one entry per model call, or if an entry is an object."""
     values = (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result)
     lists = (parsed(raw) for raw in values if raw is not None)
     return any(not isinstance(one, (list, tuple)) or len(one) != items or any(isinstance(x, dict) for x in one) for one in lists)

@@ -65,9 +65,9 @@ class LateData:
         self._known_ids = 0
         self.count = 0
         self.ages: deque[float] = deque(maxlen=1_024)
-        """For each late span, the seconds since its trace last closed. The engine exports and removes these values."""
+        """For recent late spans, the seconds since their traces last closed. The engine exports and removes these values."""
         self.unused = 0
-        """Number of late spans that can't revise a turn, either because of a limit or because of their role."""
+        """Number of late spans that can't revise a turn, for example because of a limit or their role."""
 
     def __bool__(self) -> bool:
         return bool(self._held)

@@ -1,7 +1,7 @@
 """Read model calls, tool calls, and prompts that exist only in log records.
 
 A logged call becomes a child of the span that wrote its log record. If this span is unknown, the logged call or user prompt belongs
-to the trace's only turn. If a call has both a log record and a span, the span's values take precedence.
+to the only turn or the only running turn. If a call has both a log record and a span, the span's values take precedence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Logged(NamedTuple):
 
 
 def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) -> list[Logged]:
-    """Return all logged calls, prompts, and answers in time order. Remove each call's log record from the span that wrote it."""
+    """Return logged calls, prompts, and answers in time order. Remove each call's log record from the span that wrote it."""
     found = [Logged(kind, part, None) for part in loose if (kind := kind_of_part(part)) is not None]
     for record in records:
         if not record.logs or is_genai_scope(record.scope):
@@ -130,7 +130,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return logged calls, including those with spans. A call without a known span or writer belongs to the only running turn."""
+    """Return logged calls, including those with spans. A call without a known span or writer belongs to the only (running) turn."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]

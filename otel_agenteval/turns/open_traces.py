@@ -26,11 +26,11 @@ class OpenTraces:
         self.outermost: dict[Candidate, OpenTrace] = {}
         """Topmost open candidates (possible turn roots), oldest first. The oldest candidate reaches ``max_duration`` first."""
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
-        """Turns that only wait for ``decision_delay`` to pass, oldest first. These turns are evicted before other turns."""
+        """Turns that only wait for ``decision_delay`` to pass, oldest first."""
         self.shares: dict[int, TenantShare] = {}
         """Each tenant's open received traces, by tenant number. Empty if traces don't have tenants."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
-        """Heap of (deadline, number, trace, candidate). Loose spans (candidate None) close after ``max_duration`` at the latest."""
+        """Heap of (deadline, number, trace, candidate). The candidate is None if the deadline is for the trace's loose spans."""
         self._sequence = itertools.count()
 
     def open_received(self, trace_id: int, now: float) -> OpenTrace:
@@ -102,7 +102,7 @@ class OpenTraces:
                 yield trace, candidate
 
     def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
-        """Return the next trace to close when a limit is exceeded, and True if the trace only waits for its deadline.
+        """Return (next trace to close at a limit, or None; True if this trace only waits for its deadline).
 
         To protect other tenants, choose a trace of the tenant with the most open traces (if ``crowded``) or with the most bytes.
         """

@@ -63,7 +63,7 @@ class Readings:
         self.limited: Counter[str] = Counter()
 
     def note(self, turn: Turn, reader: TurnReader) -> None:
-        """Count a turn. If the turn has texts, suppress later warnings about its instrumentation scopes."""
+        """Count a turn's first revision. If the turn has texts, suppress warnings about its instrumentation scopes."""
         root, inferred = reader.root.record.scope, reader.inferred_scope()
         call = scope_of_call(reader)
         # Don't parse texts only to count the turn.
@@ -179,7 +179,7 @@ def scope_of_call(reader: TurnReader) -> str:
 
 
 def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:
-    """Return True if a turn succeeded and a model returned something, so that missing texts are suspicious."""
+    """Return True if missing texts are suspicious, because a turn without an error has tool calls, model output, or events."""
     if turn.error is not None:
         return False
     if turn.tool_calls or any(call.output_tokens or call.finish_reason or call.response_id for call in turn.llm_calls):

@@ -77,8 +77,8 @@ def load_turns(
     Args:
         paths: files of OTLP/JSON lines with traces and logs in any order, or exports of other tools (:mod:`..spans.exports`).
             ``-`` is standard input. ``.gz`` and ``.zst`` files are decompressed.
-        report: function that receives one line (``file:line: reason``) per line or span that can't be read. By default, the
-            first ten errors per file are printed to standard error.
+        report: function that receives one text (such as ``file:line: reason``) per file, line, or span that can't be read. By
+            default, up to ten errors per file are printed to standard error.
         reading: counts to update while reading.
 
     Raises:
@@ -125,7 +125,7 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield one list per trace: its turns or, without turns, a lone tool call. Turns with several traces aren't joined yet."""
+    """Yield one list per trace: its turns, a lone tool call, or nothing. Turns with several traces aren't joined yet."""
     traces: dict[int, dict[int, SpanRecord]] = {}
     logs: list[OtlpLog] = []
     for item in items:

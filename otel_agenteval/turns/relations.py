@@ -41,7 +41,7 @@ def process_of(record: SpanRecord) -> Hashable:
 
 
 def has_no_steps(group: SpanGroup) -> bool:
-    """Return True if the root is an agent or workflow, and its trace contains neither model calls nor tools."""
+    """Return True if the root is an agent or workflow, and the group contains neither model calls nor tools."""
     return steps_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
 
 
@@ -99,7 +99,7 @@ def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGrou
 
 
 def _begins_a_run(group: SpanGroup) -> bool:
-    """Return True if the turn starts with a new prompt, or False if its first call continues an earlier call."""
+    """Return True if the turn starts with a new prompt, or False if it has no call, or its first call continues an earlier call."""
     turn = steps_of(group)
     if LLM not in turn.of_role:
         return False
@@ -121,7 +121,7 @@ def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
-    """Join span groups. The result has the earliest group's root. Drop groups that another group contains."""
+    """Join span groups. The result has the earliest group's root. Drop groups whose root is in a larger group."""
     seen: set[tuple[int, int]] = set()
     latest = []
     for group in sorted(groups, key=lambda group: -len(group.members)):
@@ -179,7 +179,7 @@ class _RecordedCalls:
         """Failed calls by model, as (group index, span). These calls lack response IDs, so their times identify duplicates."""
 
     def place_of(self, group: SpanGroup, new: int) -> int:
-        """Return the index of the earlier group that contains a call of ``group``, or ``new`` if there isn't one."""
+        """Return the index of the earlier group that contains the single call ``group``, or ``new`` for any other group."""
         calls = steps_of(group).llm
         if not is_bare_call(group):
             for call in calls:

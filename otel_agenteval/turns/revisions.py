@@ -7,14 +7,14 @@ Terms:
 
 - A *part* of a trace is either a closed turn or one span without a turn.
 - A span's parent is *missing* if the span's part doesn't contain the parent.
-- A turn is *rootless* if its root never arrived. One of the turn's missing parents is its root.
+- A turn is *rootless* if its root never arrived. One of the turn's missing parents is treated as its root.
 - A new part *absorbs* older parts: its turn's earlier revision, and other turns and single spans that the new part now contains.
 - A log record is *loose* if the span that wrote it is unknown.
 
-Example: A trace closes without its root span 1. The model calls 2 and 3 below span 1 are two rootless turns, which are evaluated
-and remembered. Then span 1, an agent, arrives late. ``revised`` finds both parts, because their parent 1 was missing, and builds
-one turn from the spans 1, 2, and 3. ``before`` returns the evaluation of turn 2, with the ID of turn 3 in ``also``. After the new
-turn is evaluated, ``remember`` adds this turn as a part that absorbs both older parts.
+Example: A trace closes without its root span 1. The model calls 2 and 3 below span 1 form a rootless turn, which is evaluated and
+remembered. Then span 1, an agent, arrives late. ``revised`` finds the turn, because its parent 1 was missing, and builds a new turn
+from the spans 1, 2, and 3. ``before`` returns the old turn's evaluation. After the new turn is evaluated, ``remember`` adds this
+turn as a part that absorbs the old part.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class RevisableTrace:
         return self._of_span.get(span_id)
 
     def earlier(self, group: SpanGroup) -> list[Earlier]:
-        """Return this turn's earlier evaluation, followed by the evaluations of turns that this turn absorbs."""
+        """Return this turn's earlier evaluation, if any, followed by the evaluations of turns that this turn absorbs."""
         own = self._of_root.get(group.root.span_id)
         found = {} if own is None else {own: None}
         for record in group.members:
@@ -198,7 +198,7 @@ def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
 
 @dataclass(slots=True)
 class SingleTurn:
-    """Trace with one turn whose root is known (the usual case). To save time, spans are indexed only after late data arrives."""
+    """Trace with one turn whose root is known (the usual case). To save time, spans are indexed only when needed."""
 
     kept_at: float
     group: SpanGroup

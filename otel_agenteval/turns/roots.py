@@ -1,10 +1,10 @@
 """Split the spans of a trace into turns.
 
 A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the local
-root. An OpenInference chain that contains a model call or an agent can also be the root. Without such a span, a local root with
-model calls below it is the turn's root. A single model call is its own root. ``create_agent`` and similar spans don't start a turn.
+root. A chain span that contains a model call or an agent can also be the root. Without such a span, a local root with model calls
+below it is the turn's root. A model call without a parent is its own root. ``create_agent`` and similar spans don't start a turn.
 Successive agent runs are one turn if each run receives the previous run's tool results, or retries the previous run after an error.
-Agent runs below an agent graph's root span are one turn, unless a later run answers a new user message.
+Agent runs below an agent graph's root span are usually one turn, unless a later run answers a new user message.
 
 Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If there is
 only one run, and this run lacks model calls and an output, spans that started after the run also belong to the run's turn.
@@ -66,7 +66,7 @@ class SpanGroup:
         self.reader: Any = None
         """Cached :class:`~.reading.turn.TurnReader`."""
         self.until_ns: int | None = None
-        """End time in nanoseconds if the turn has spans in several traces. Otherwise, None."""
+        """End time in nanoseconds if the turn can have spans in several traces. Otherwise, None."""
         self.recordings: list[Any] = []
         """Entries in :class:`~.duplicates.Duplicates` for this group, and for groups that were joined into this group."""
 
@@ -392,7 +392,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach each local root, such as a tool, to the only request or run in its process when it started. Return the others."""
+    """Attach local roots such as tools to the only request or run in their process when they started. Return the others."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]

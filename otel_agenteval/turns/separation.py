@@ -51,7 +51,7 @@ def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bo
 
 
 def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
-    """Return True if the prompt of ``step`` ends with a new user message, and ``previous`` didn't request tools."""
+    """Return True if the prompt of ``step`` ends with a new user message, and ``previous`` answered without tool requests."""
     answer = last_answer(turn.outputs(previous))
     messages, before = turn.inputs(step), turn.inputs(previous)
     if answer is None or answer.tool_calls or not messages or not before or messages[-1].tool_results:
@@ -61,9 +61,7 @@ def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
 
 
 def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
-    """Return the branch that contains ``step`` if this branch began after the sibling branch with ``previous`` ended. Return None
-    if it began earlier, or if one agent's loop made both calls.
-    """
+    """Return the branch that contains ``step`` if it is a run or turn that began after the branch with ``previous`` ended."""
     branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
     if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
         return None

@@ -55,7 +55,7 @@ SLOTS = 256
 _JOINED = SLOTS
 """ID of the extra slot, which contains traces that might be parts of one turn."""
 BATCH_BYTES = 4 * 2**20
-"""Maximum total bytes of lines per batch. A process reads one batch at a time."""
+"""Maximum total bytes of lines per batch, unless one line is longer. A process reads one batch at a time."""
 SMALL_BYTES = 16 * 2**20
 """Maximum bytes of recordings that are read without temporary files. Up to four times this size, one process is fastest."""
 _PACKED = 10
@@ -117,9 +117,9 @@ def results(
     seen: Reading,
     report: Report = to_stderr,
 ) -> Iterator[Any]:
-    """Yield the results of ``work`` for all turns in recorded traces, by start time. ``jobs`` is the number of processes. If
-    ``alone`` is True, only this process calls ``work``. If ``meet`` is True, all turns of a conversation are read together. Counts
-    in ``seen`` are updated. ``report`` is called with one line of text for each input line or span that can't be read.
+    """Yield the results of ``work`` for all turns in recorded traces, by start time. ``jobs`` is the maximum number of
+    processes. If ``alone`` is True, only this process calls ``work``. If ``meet`` is True, all turns of a conversation are read
+    together. Counts in ``seen`` are updated. ``report`` is called with texts about input lines and spans that can't be read.
     """
     size = _bytes_of(paths)
     if size <= SMALL_BYTES:

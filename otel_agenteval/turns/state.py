@@ -20,7 +20,7 @@ Role = Callable[[Any], "str | None"]
 
 
 def size_of(attributes: Mapping[str, Any]) -> int:
-    """Return a span's estimated size in bytes: the length of its texts plus a fixed amount."""
+    """Return a span's estimated size in bytes: the length of its text attributes plus a fixed amount."""
     size = 512
     for value in attributes.values():
         if value.__class__ is str:
@@ -75,13 +75,13 @@ class Candidate:
     pruned = False
     parent_id = 0
     beside: Candidate | None = None
-    """Agent run with the same parent. If this candidate isn't a turn's root, its spans move to the agent run."""
+    """Agent run with the same parent. If this candidate isn't a turn's root, its spans move to the run, unless the run closed."""
     children: dict[Candidate, None] | None = None
     """Unfinished candidates below this candidate, by start time."""
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
     """IDs of tool spans and of all spans below tool spans. Empty if :attr:`collects_all` is True."""
     orphan = False
-    """True if the span's local parent was never reported. An orphan can be a turn's root only if it is an agent or a workflow."""
+    """True if the span's local parent was never reported. Unless it is an agent or workflow, its spans wait for the local root."""
 
     def __init__(self, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> None:
         self.span = span
@@ -121,7 +121,7 @@ _NO_CANDIDATES: dict[Candidate, None] = {}
 
 class OpenTrace:
     unfinished = 0
-    """Number of candidates that still have open spans, including candidates that were closed early."""
+    """Number of candidates with open spans, except topmost candidates that were closed early, and candidates below them."""
     had_several = False
     outermost = _NO_CANDIDATES
     """Topmost open candidates (possible turn roots), by start time."""
@@ -139,9 +139,9 @@ class OpenTrace:
     def __init__(self, trace_id: int, now: float) -> None:
         self.trace_id = trace_id
         self.candidate_of: dict[int, Candidate] = {}
-        """Maps each of this process's span IDs to the candidate (possible turn root) that the span is assigned to."""
+        """Maps IDs of this process's spans to the candidates (possible turn roots) that the spans are assigned to."""
         self.loose: list[Any] = []
-        """Ended spans whose start wasn't reported, such as spans received over OTLP."""
+        """Ended spans without a candidate, such as spans received over OTLP."""
         self.first_seen = now
         self.last_seen = now
 
@@ -163,13 +163,13 @@ class Closed:
     references: dict[str, Any] | None = None
     size: int = 0
     late: bool = False
-    """True if the trace's turns closed before these spans arrived. These spans then revise the closed turns."""
+    """True if the trace's turns closed before these spans arrived. These spans can then revise the closed turns."""
     ancestor: Any = None
     """The application's own span above the candidate. This span might still be open."""
     continued: bool = False
     """True if earlier spans closed because the trace was too large. Then only agents, workflows, and local roots start turns."""
     cut_off: bool = False
-    """True if the root's parent is a local span that ``spans`` doesn't contain."""
+    """True if the root's parent is a known local span that ``spans`` doesn't contain."""
     beside: int | None = None
     """Trace ID of the only open agent run without spans below it. This run might have made the model call in ``spans``."""
     pending: PendingSpans | None = None

@@ -1,7 +1,7 @@
 """Read a turn's messages: its input, its output, and the messages between input and output.
 
-The *input* is the last user message before the turn's first model call. The *output* is the root's output or, if unset, the last
-model call's text. Text that wasn't captured is None, not ``""``. An error's text isn't an output.
+The *input* is usually the last user message before the turn's first model call. The *output* is the root's output or, if unset, the
+answering model call's text. Text that wasn't captured is None, not ``""``. An error's text isn't an output.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MessageReader:
         return None
 
     def _user_text_of(self, step: Step, field: str) -> str | None:
-        """Return the last user message in a span's field, or None if a later user message might have been cut off."""
+        """Return the last user message in a span's field, or None if it is missing or a later one might have been cut off."""
         found = self.calls.decode(step, field, "user")
         text = last_user_text(found.messages)
         if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
@@ -116,7 +116,7 @@ class MessageReader:
 
     def _after_history(self, text: str, is_history: bool) -> str | None:
         """If the first prompt contains ``text``, its answer, and a newer user message, return the newer message. If the prompt
-        lacks ``text``, and ``is_history`` is True, return the root's input text. Otherwise, return None.
+        lacks ``text``, and ``is_history`` is True, return the root's plain input text. Otherwise, return None.
         """
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
@@ -154,7 +154,7 @@ class MessageReader:
         return None
 
     def _is_empty_answer(self, step: Step) -> bool:
-        """Return True if the model returned an empty answer, or False if an answer might exist that wasn't captured."""
+        """Return True if the model returned an empty answer, or False if it requested tools, or its answer might be unknown."""
         tokens, reason, outputs = step.output_tokens, step.finish_reason, self.calls.outputs(step)
         if self._asks_for_tools(step):
             return False

@@ -210,7 +210,7 @@ class TurnSteps:
         return self.decode(step, "input_messages", "user").messages
 
     def outputs(self, step: Step) -> list[Message]:
-        """Return the messages that a model call returned (one per choice)."""
+        """Return the messages that a model call returned (usually one per choice)."""
         return self.decode(step, "output_messages", "assistant").messages
 
     def requests_of(self, step: Step) -> list[ToolRequest]:

@@ -26,7 +26,7 @@ def last_user_text(messages: list[Message]) -> str | None:
 #
 # A prompt for retrieval-augmented generation is one user message with instructions, documents and the question. The
 # question is extracted if it has a label and the prompt mentions documents, or if documents follow it. If the prompt is a
-# conversation as text, its last user message is extracted. Other prompts aren't changed.
+# conversation as text, its last user message is extracted. DSPy and CrewAI have their own rules. Other prompts aren't changed.
 
 _LONGEST_TEMPLATE = 200_000
 _USERS = ("user", "human")

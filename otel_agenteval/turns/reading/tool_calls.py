@@ -52,7 +52,7 @@ class ToolCalls:
 
     @computed_once
     def calls(self) -> list[ToolCall] | None:
-        """Tool calls by start time, or None if some calls might not have been recorded."""
+        """Tool calls in order, or None if some calls might not have been recorded."""
         if self.spans:
             in_spans = (self._call_of_span(*matched) for matched in self._matched)
             calls = self._with_lost_spans([call for call in in_spans if call is not None])
@@ -435,7 +435,7 @@ def error_by_flag(raw: Any) -> ErrorInfo | None:
 
 
 def state_of(error: ErrorInfo | None, result: Any) -> ToolState:
-    """Return ``declined`` if a person refused the call, ``requested`` if approval is pending, or ``executed`` otherwise."""
+    """Return ``declined`` if the call was refused, ``requested`` if approval is pending, or ``executed`` otherwise."""
     text = (error.message if error is not None and error.message else result) or ""
     if text.__class__ is not str or len(text) > _LONGEST_REFUSAL:
         return "executed"
