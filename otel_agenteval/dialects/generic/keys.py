@@ -57,7 +57,7 @@ class Meaning(NamedTuple):
     system: int
     """Condition for a text with this name to be a system prompt: ``NO_SYSTEM``, ``SYSTEM_IF_LONG``, or ``SYSTEM``."""
     read_scalars: bool
-    """True if a text or number with this name is also read inside objects and lists. If False, it is read only as an attribute."""
+    """True if a text or number with this name is also read inside objects and lists. If False, only attributes can be read."""
 
     def is_system(self, text: str) -> bool:
         return self.system == SYSTEM or (self.system == SYSTEM_IF_LONG and len(text) > _SHORT_INSTRUCTIONS)

@@ -290,7 +290,7 @@ def _is_implied(record: SpanRecord) -> bool:
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """If a span's model role is implied, and a model call and another call are below, make it an agent (with a tool) or a chain."""
+    """If a span's model role is implied, and calls below suggest another role, make it an agent (if a tool is below) or a chain."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:
