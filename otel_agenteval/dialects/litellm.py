@@ -5,7 +5,7 @@ parameters and response as Python literals (``llm.openai.messages``, ``llm.opena
 active span, LiteLLM writes to this span instead of creating a ``litellm_request`` span. Each call overwrites the attributes of the
 preceding call, so only raw requests have one span per call.
 
-A second callback (``LITELLM_OTEL_V2``) writes the GenAI convention's attributes, and writes the model to other spans of the proxy, too.
+A second callback (``LITELLM_OTEL_V2``) writes the GenAI convention's attributes, and writes the model to other proxy spans, too.
 """
 
 from __future__ import annotations
