@@ -90,6 +90,7 @@ def test_tool_calls_are_taken_as_instrumentations_write_them(call, expected):
     [
         ({"tool_calls": [{"name": "t", "argumens": {}}]}, "turn.tool_calls[0].argumens"),
         ({"tool_calls": [{}]}, "turn.tool_calls[0]"),
+        ({"spans": [{"name": "a"}]}, "turn.spans[0]"),
         ({"tool_calls": {}}, "turn.tool_calls"),
         ({"duration_s": "fast"}, "turn.duration_s"),
         ({"duration_s": float("nan")}, "turn.duration_s"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from . import jsonio, literals
@@ -604,7 +604,8 @@ def is_no_object(arguments: Any) -> bool:
 def _record(cls: type[Any], other_names: Mapping[str, Sequence[str]] | None = None, /, **readers: Reader) -> Reader:
     """Return a reader that creates a ``cls`` instance from a JSON object. The object's key ``from`` sets the field ``from_``."""
     field_of = {name.rstrip("_"): name for name in readers}
-    read = keyed({key: readers[name] for key, name in field_of.items()}, other_names)
+    needed = [item.name for item in fields(cls) if item.default is MISSING and item.default_factory is MISSING]
+    read = keyed({key: readers[name] for key, name in field_of.items()}, other_names, required=needed)
     return lambda value, path: cls(**{field_of[key]: given for key, given in read(value, path).items()})
 
 
