@@ -222,7 +222,7 @@ class ScoringTotals:
     judge_errors: int = 0
     known: int = 0
     model_calls: int = 0
-    """Number of requests to judges and embedders. A dry run counts only requests that a real run certainly sends."""
+    """Number of requests to judges and embedders. A dry run counts only requests that don't depend on replies."""
     tokens: int = 0
     cost_usd: float = 0.0
     unpriced: int = 0

@@ -27,7 +27,7 @@ class Source(Protocol):
     """Stored spans, read in batches with otel-agenteval's column names. A trace's spans can be in several batches."""
 
     def fingerprint(self) -> str:
-        """Return a string that changes when the source's spans change."""
+        """Return a string that usually changes when the source's spans change."""
 
     def size(self) -> tuple[int | None, int]:
         """Return (number of spans, approximate bytes in memory). The number is None if it is unknown until all spans are read."""
@@ -176,11 +176,15 @@ class ClickHouse:
             conditions.append(f"cityHash64(TraceId) % {shard[1]} = {shard[0]}")
         if options:
             raise ConfigError(f"{', '.join(options)}: unknown option of a ClickHouse URL. Allowed: table, since, until, where")
-        if not parts.hostname:
-            raise ConfigError("clickhouse://: requires a host. Example: clickhouse://HOST:8123/DATABASE")
+        try:
+            host, port = parts.hostname, parts.port
+        except ValueError:  # the port isn't a number
+            host = port = None
+        if not host:
+            raise ConfigError("clickhouse://: invalid host or port. Example: clickhouse://HOST:8123/DATABASE")
         secure = parts.scheme == "clickhouses"
         self._address: dict[str, Any] = {
-            "host": parts.hostname, "port": parts.port or (8443 if secure else 8123), "secure": secure,
+            "host": host, "port": port or (8443 if secure else 8123), "secure": secure,
             "username": unquote(parts.username or "default"), "password": unquote(parts.password or ""),
             "database": parts.path.strip("/") or "default",
         }  # fmt: skip

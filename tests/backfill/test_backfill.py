@@ -350,6 +350,7 @@ def test_a_missing_package_names_the_extra(tmp_path: Path, capsys: Any, monkeypa
         (["clickhouse://host/db", "--engine", "daft"], "daft reads only Parquet files"),
         (["{right}", "--metrics", "code_latencie"], "code_latency"),
         (["clickhouse://host/db?tabel=x"], "tabel"),
+        (["clickhouse://host:http/db"], "invalid host or port"),
     ],
 )
 def test_wrong_use_is_told(args: list[str], says: str, tmp_path: Path, capsys: Any) -> None:
