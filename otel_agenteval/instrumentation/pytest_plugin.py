@@ -4,7 +4,7 @@
         run_agent("What is the weather in Paris?")
         agenteval.assert_scores("code_tool_success", {"code_contains": {"value": "Paris"}}, at_most={"code_latency": 5})
 
-pytest loads the plugin (entry point ``pytest11``), which imports nothing else until a test uses the fixture. The fixture attaches
+pytest loads the plugin (entry point ``pytest11``), which imports the evaluation when a test uses the fixture. The fixture attaches
 to the global tracer provider, or creates one. To use another provider, override the fixture ``agenteval_tracer_provider``.
 """
 
@@ -37,7 +37,7 @@ class AgentTurns:
 
     @property
     def turns(self) -> list[Turn]:
-        """Turns that have closed since the test started. If an agent is still running, its turn isn't included."""
+        """Turns that started and closed during the test. If an agent is still running, its turn isn't included."""
         assert self._handle.flush(_FLUSH_SECONDS), f"the test's turns were not complete after {_FLUSH_SECONDS:g} s"
         latest = {}
         for scored in self._kept:
@@ -88,9 +88,10 @@ class AgentTurns:
         """Assert that every turn passes every metric.
 
         Args:
-            *metrics: as for :meth:`evaluate`. A metric that doesn't give a verdict passes if it returns a value.
-            at_least: minimum value by metric name. Metrics in ``at_least`` and ``at_most`` run even if they aren't in ``metrics``.
-            at_most: maximum value by metric name.
+            *metrics: as for :meth:`evaluate`. The default is the metrics in ``at_least`` and ``at_most``, if any. A metric that
+                doesn't give a verdict passes if it returns a value.
+            at_least: minimum value by metric name, instead of the metric's own verdict. The metric needn't be in ``metrics``.
+            at_most: maximum value by metric name, in the same way.
             allow_skipped: True to accept metrics that don't apply to a turn. By default, a skipped metric fails.
             turns: turns to evaluate, at least one. The default is all turns of the test.
 
@@ -194,7 +195,7 @@ def agenteval(request: pytest.FixtureRequest, _agenteval_handle: Any) -> Iterato
     """Capture the test's turns, and provide them as :class:`AgentTurns`."""
     handle = _agenteval_handle
     if not handle.enabled:
-        pytest.fail("the agenteval fixture can't capture turns: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off")
+        pytest.fail("agenteval can't capture turns: OTEL_SDK_DISABLED or an OTEL_AGENTEVAL_… variable turns evaluation off")
     from .attach import kept_turns
 
     path = request.config.getoption("--agenteval-report")
