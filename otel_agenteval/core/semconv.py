@@ -1,4 +1,4 @@
-"""Names of all events, attributes, and metrics that this package emits.
+"""Names of events, attributes, and metrics that this package emits.
 
 The ``gen_ai.`` names follow OpenTelemetry's GenAI semantic conventions (status: development). This project defines the
 ``agenteval.`` names. Names that the package only reads are defined in the modules that read them.
@@ -206,7 +206,7 @@ _OF_PASSES = ("metric", "agent", "window", "method")
 _OF_AN_ESTIMATE = ("metric", "agent", "window")
 
 INSTRUMENTS: tuple[Instrument, ...] = (
-    Instrument(SCORE, "histogram", "1", _OF_A_SCORE, "Scores from 0 to 1.", _FRACTIONS),
+    Instrument(SCORE, "histogram", "1", _OF_A_SCORE, "Scores without a unit, usually 0 to 1.", _FRACTIONS),
     Instrument(MEASURE_DURATION, "histogram", "s", _OF_A_SCORE, "Scores that are durations.", _AGENT_SECONDS),
     Instrument(MEASURE_TOKENS, "histogram", "{token}", _OF_A_SCORE, "Scores that are token counts.", _TOKENS),
     Instrument(MEASURE_COST, "histogram", "{USD}", _OF_A_SCORE, "Scores that are costs in US dollars.", _USD),
@@ -266,7 +266,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(LATE_SPANS, "counter", "{span}", (), "Spans that arrived after their turn was closed.", about_us=True),
     Instrument(LATE_SPAN_AGE, "histogram", "s", (), "Time from the close of a turn to the arrival of a late span.", _LATE_SECONDS, True),
     Instrument(TURNS_OPEN, "gauge", "{turn}", (), "Open turns.", about_us=True),
-    Instrument(QUEUE_SIZE, "gauge", "", ("queue",), "Current size of a queue, in bytes.", about_us=True, over="max"),
+    Instrument(QUEUE_SIZE, "gauge", "", ("queue",), "Size of a queue, in bytes.", about_us=True, over="max"),
     Instrument(QUEUE_CAPACITY, "gauge", "", ("queue",), "Capacity of a queue, in bytes.", about_us=True, over="max"),
     Instrument(QUEUE_HELD, "gauge", "{job}", ("queue",), "Jobs that wait in memory because the queue's file or server can't be used.", about_us=True),
     Instrument(METRIC_DURATION, "histogram", "s", ("kind",), "Time to evaluate a turn's computed metrics, or one judged metric, by kind of metric.", _METRIC_SECONDS, True),
