@@ -1,7 +1,7 @@
 """Kafka consumer that passes spans to the engine and commits the offsets of scored turns.
 
-A single thread reads messages, determines which turns are open, commits offsets, and runs rebalance callbacks. When a partition
-moves to another worker, the callback commits finished messages and drops the rest, which the other worker reads again.
+A single thread reads messages, determines which turns are open, commits offsets, and runs rebalance callbacks. When a partition is
+revoked, the callback commits finished messages and drops the rest, which the next worker reads again.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Address:
         topics: dict[str, Signal] = {topic: "traces" for topic in parts.path.strip("/").split(",") if topic}
         if parts.scheme not in ("kafka", "kafkas") or not brokers or not topics:
             given_url = f"{parts.scheme}://{'***@' if account else ''}{brokers}{parts.path}" if parts.netloc else ""
-            raise ConfigError(f"worker --spans: must be kafka://BROKER:9092/TOPIC?group=NAME, got {given_url!r}")
+            raise ConfigError(f"worker --spans: must be kafka://BROKER:9092/TOPIC (or kafkas://…), got {given_url!r}")
         given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         topics |= {topic: "logs" for topic in given.pop("logs", "").split(",") if topic}
         group, dead, every = given.pop("group", "agenteval"), given.pop("dead", None), given.pop("commit", "2")
@@ -115,7 +115,7 @@ _DIFFERS = re.compile(r"\[[^\[\]]*\]|[0-9]+")
 
 
 class _Sparse(logging.Filter):
-    """Log filter that passes each kind of message at most once a minute, because librdkafka logs each failed connection attempt."""
+    """Log filter that usually passes each kind of message once a minute, because librdkafka logs each failed connection attempt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,10 +135,10 @@ _SPARSE = _Sparse()
 
 
 class Patience:
-    """Clock for closing turns that advances only while messages are read.
+    """Clock for closing turns that advances only while the consumer reads.
 
     A turn closes some time after its root span arrives. While the consumer pauses for a commit, a rebalance, or an outage, the
-    turn's other spans might still be in Kafka. This clock stops during these pauses, so a pause never splits a turn.
+    turn's other spans might still be in Kafka. This clock stops during these pauses, so that a pause doesn't split a turn.
     """
 
     def __init__(self) -> None:

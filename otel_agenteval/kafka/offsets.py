@@ -56,7 +56,7 @@ class _Seen:
 
 
 class Partition:
-    """Progress of reading a partition. Only messages before ``end`` can contain spans of traces that an earlier reader closed."""
+    """Progress of reading a partition. Spans of traces that an earlier reader closed are skipped in messages before ``end``."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
