@@ -242,7 +242,7 @@ def _json(text: Any) -> Any:
         return None
 
 
-# --- our own format, which is lossless
+# --- our own format, which preserves types
 
 
 def schema() -> Any:

@@ -181,7 +181,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Return an ID as hex with leading zeros, or None if the ID is empty. Decode hex, base64, and UUIDs. Hash other IDs."""
+    """Return an ID as hex with leading zeros, or None if empty. Decode hex, base64, and UUIDs of traces. Hash other IDs."""
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
@@ -688,7 +688,7 @@ _TUPLE = re.compile(r"\('[^']*'(?:, '[^']*')*,?\)")
 
 
 def _from_azure(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a row from the tables ``requests`` or ``dependencies`` to a span, and a row from another table to a log record."""
+    """Convert a row with an ID, for example from the table ``requests``, to a span, and any other row to a log record."""
     row = {_COLUMNS.get(key, key): one for key, one in value.items()}
     trace, parent, start = row["OperationId"], row.get("ParentId"), _nanoseconds(row.get("TimeGenerated"))
     attributes = {"session.id": row["SessionId"]} if row.get("SessionId") else {}
@@ -740,7 +740,7 @@ def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
 
 
 _OF_LANGFUSE = frozenset(("htmlPath", "projectId", "project_id", "environment", "bookmarked", "totalCost", "total_cost"))
-"""Keys of Langfuse traces. Each trace has at least one of these keys. Other tools' spans and datasets don't have them."""
+"""Keys of Langfuse traces. Each trace has at least one of these keys. Other tools' spans and datasets rarely have them."""
 Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Iterable[Any]]]
 _FORMS: Sequence[Form] = (
     (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),
@@ -781,4 +781,4 @@ _FORMS: Sequence[Form] = (
     (_has("page", "total", content=list), lambda value: messages_of(value["content"])),
     *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans", "hits") for kind in (list, dict)),
 )  # fmt: skip
-"""Pairs of (test, converter), one pair per format. The first format whose test succeeds is used."""
+"""Pairs of (test, converter). The first pair whose test succeeds is used."""

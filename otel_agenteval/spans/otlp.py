@@ -160,7 +160,7 @@ def _id(value: Any, size: int, needed: str | None) -> int:
             return number
     if needed is None:
         return 0
-    raise NotASpan(f"{needed}: must be {2 * size} hex digits, got {str(value)[:40]!r}")
+    raise NotASpan(f"{needed}: must be {2 * size} hex digits (not all 0), got {str(value)[:40]!r}")
 
 
 def from_hex(text: str) -> bytes:
@@ -288,7 +288,7 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Split an OTLP/JSON request as :func:`.split.split_logs` does, but keep records without a trace ID. Return the same types."""
+    """Split an OTLP/JSON request as :func:`.split.split_logs` does, but keep records without IDs. Return the same types."""
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
     wanted = [

@@ -2,7 +2,7 @@
 
 Most attributes are short and repeat earlier spans' attributes, so a cache maps their bytes to values. This module's parser reads
 most other texts and numbers, because a protobuf object per attribute would take five times as long. Protobuf parses all other
-values. This module never accepts bytes that protobuf rejects. Lists and objects are parsed on first use.
+values. Lists and objects are parsed on first use. If they are invalid, their value is None.
 
 The caches have limits for entries and bytes. Cached values are immutable, and depend only on a pair's bytes.
 """
@@ -34,7 +34,6 @@ _lengths = struct.Struct("<BHBH").unpack_from
 """Reads a value's tag and length, and then the tag and length of the text in this value."""
 
 _known: dict[bytes, tuple[str, Any]] = {}
-"""Maps the bytes of short pairs in earlier spans to (key, value). All values are immutable."""
 _known_lists: dict[bytes, tuple[str, tuple[Any, ...]]] = {}
 """Maps the bytes of short pairs to (key, list of immutable values). Each caller receives a new list."""
 _known_keys: dict[bytes, str] = {}
@@ -42,7 +41,7 @@ _known_keys: dict[bytes, str] = {}
 
 def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
     """Return (attributes in order, keys whose values are still :class:`Unread`). The last value of a repeated key wins.
-    Raises DecodeError for invalid bytes, and UnicodeDecodeError for text that isn't UTF-8.
+    Raises DecodeError or UnicodeDecodeError for invalid bytes.
     """
     found: dict[str, Any] = {}
     unread: list[str] = []

@@ -37,7 +37,7 @@ class LogPart(NamedTuple):
 
 
 class SpanRecord:
-    """Record of a span that has ended, or of a turn's root span just before its end. Don't change the attributes."""
+    """Record of a span that has ended, or of a turn's root span that is still open. Don't change the attributes."""
 
     __slots__ = (
         "attributes", "dialects", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource",

@@ -1,7 +1,7 @@
 """Create span records from this process's SDK spans.
 
-This code runs on the agent's thread. If the SDK's private fields have the expected types, the code reads these fields, because
-public properties copy their values. Otherwise, the code reads the public properties.
+Some of this code runs on the agent's thread. If the SDK's private fields have the expected types, the code reads these fields,
+because public properties copy their values. Otherwise, the code reads the public properties.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def scope_of(span: Any) -> str:
 
 
 def from_sdk(span: Any) -> SpanRecord:
-    """Convert an SDK span, which can still be open, to a record that contains only JSON types."""
+    """Convert an SDK span, which can still be open, to a record whose attributes and events contain only JSON types."""
     record = _record_of(span)
     clean(record)
     return record

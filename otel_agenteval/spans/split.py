@@ -117,7 +117,7 @@ def count_records(body: bytes, most: int) -> int:
     """Count a request's resources, scopes, spans, log records, and other fields. Stop when the count exceeds ``most``.
 
     This function doesn't parse the request, because an empty span of two bytes takes a hundred bytes when parsed. Raises
-    :class:`NotOtlp` for invalid requests.
+    :class:`NotOtlp` if the request's structure is invalid.
     """
     found = 0
     below = [(0, len(body), 0)]

@@ -1,6 +1,6 @@
-"""Spans from OTLP requests. The spans stay serialized until they are read.
+"""Received spans. Spans from protobuf requests stay serialized until they are read.
 
-This module doesn't import protobuf, so processes without a receiver don't load protobuf. :mod:`.split` creates these spans.
+This module doesn't import protobuf, so processes without a receiver don't load protobuf.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NOWHERE = Origin("", {}, _unread)
 
 
 class WireSpan:
-    """Received span, which stays serialized until :meth:`record` parses the span."""
+    """Received span. A span from a protobuf request stays serialized until :meth:`record` parses it."""
 
     __slots__ = ("_record", "id", "origin", "raw", "size")
 
@@ -61,7 +61,6 @@ class WireSpan:
         self.id = span_id
         self.origin = origin
         self.size = size
-        """Estimated bytes in memory."""
         self._record: SpanRecord | None = None
 
     @classmethod
