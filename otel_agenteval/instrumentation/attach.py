@@ -47,7 +47,7 @@ class Handle:
 
     @property
     def enabled(self) -> bool:
-        """False if there is no SDK provider, an environment variable turns evaluation off, or environment variables are invalid."""
+        """False if there is no SDK provider, or the environment turns evaluation off or contains an invalid configuration."""
         return self._processor is not None
 
     @property
@@ -56,7 +56,7 @@ class Handle:
         return self._processor
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Deliver the scores of all closed turns. Return False if the delivery takes longer than ``timeout`` seconds."""
+        """Deliver the computed scores of all closed turns. Return False if this takes longer than ``timeout`` seconds."""
         return self._processor.engine.flush(timeout) if self._processor is not None else True
 
     def drain(self, judges: bool = True, timeout: float = 30.0) -> bool:

@@ -14,7 +14,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def post_instrument() -> None:
-    """Attach evaluation when ``opentelemetry-instrument`` starts the program, if ``OTEL_AGENTEVAL_ENABLED=true``."""
+    """Attach evaluation when ``opentelemetry-instrument`` starts the program, if ``OTEL_AGENTEVAL_ENABLED`` is true."""
     wanted = os.environ.get("OTEL_AGENTEVAL_ENABLED", "").strip()
     if not wanted or any("multiprocessing.resource_tracker" in argument for argument in sys.orig_argv):
         return  # a helper process of multiprocessing runs no agent

@@ -19,7 +19,7 @@ from ..core.turn import Turn
 from ..evaluation.datasets import ASKED, METRICS, Case, filled_in, id_of_inputs, metrics_in, renamed
 
 COLUMNS = ("turns", "user", "max_turns")
-"""Columns that describe a conversation. A case with a single turn has an ``input`` column instead."""
+"""Columns that describe a conversation. Other cases have an ``input`` column instead."""
 _NO_REFERENCES = ("input", "references", *METRICS)
 _INPUT_NAMES = ("user", *ASKED)
 _MOST_TURNS = 10
@@ -178,7 +178,7 @@ def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
         if not isinstance(turn, Mapping) or "role" not in turn or "content" not in turn:
             found.append({"input": turn} if isinstance(turn, str) else dict(turn) if isinstance(turn, Mapping) else turn)
         elif (speaker := SPEAKERS.get(str(turn["role"]))) is None:
-            raise ConfigError(f"{where}: turns[{number}].role: must be user or assistant, got {turn['role']!r}")
+            raise ConfigError(f"{where}: turns[{number}].role: must be one of {', '.join(SPEAKERS)}, got {turn['role']!r}")
         elif speaker == "input":
             found.append({"input": content(turn)})
         elif turn["content"] and found and isinstance(found[-1], dict):

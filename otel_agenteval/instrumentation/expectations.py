@@ -71,9 +71,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         context.detach(self._tokens.pop())
 
     def add(self, **references: Any) -> None:
-        """Add references to turns that started in the ``with`` block and are still open.
-
-        Use this method for references that become available during the run, such as ``interactions`` and ``logprobs``.
+        """Add references to the block's turns that aren't closed yet.
 
         Raises:
             ConfigError: If called outside the ``with`` block.

@@ -117,8 +117,7 @@ def evaluate(
         progress: True to show a progress bar on standard error. By default, the bar is shown on a terminal.
 
     Raises:
-        ConfigError: If the dataset is unreadable or empty, a metric is unknown, a number isn't positive, or the task or
-            ``simulate`` can't be called.
+        ConfigError: If evaluation is off, or if an argument is invalid, such as an empty dataset or an unknown metric.
         KeyboardInterrupt: After Ctrl+C. The attribute ``experiment`` of this exception contains the finished trials.
     """
     limit = math.inf if timeout is None else timeout

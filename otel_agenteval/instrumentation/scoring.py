@@ -42,7 +42,7 @@ def score_turns(
     judge: Asks | None = None,
     embedder: Embeds | None = None,
 ) -> ScoredTurns:
-    """Evaluate turns as ``otel-agenteval eval`` does, but in a notebook or script.
+    """Evaluate turns, but not whole conversations, as ``otel-agenteval eval`` does, in a notebook or script.
 
     If a judged metric reads the history, the metric gets the earlier turns with the same conversation ID.
 
@@ -118,7 +118,7 @@ def _bound(
 
 @contextmanager
 def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Iterator[tuple[Asks | None, Embeds | None]]:
-    """Yield the judge and the embedder, limited by the budget. On exit, close the models created from ``config``."""
+    """Yield the judge and the embedder. The budget doesn't limit custom classes. On exit, close the models from ``config``."""
     from ..judging.models import Embedder, Judge, JudgeGroup, embedder_from, judge_from
     from ..judging.session import CommandBudget
 

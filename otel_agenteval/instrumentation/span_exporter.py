@@ -1,6 +1,6 @@
 """Evaluate turns in a span exporter, for environments that can only configure exporters.
 
-An exporter receives only sampled spans, and it receives them in batches, after the spans have ended.
+An exporter receives only sampled spans, usually in batches, after the spans have ended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger("otel_agenteval")
 class AgentEvalSpanExporter(SpanExporter):
     """Span exporter that evaluates turns. Prefer AgentEvalSpanProcessor, which is notified as soon as a span ends.
 
-    Because spans arrive late and in batches, the default of ``turn.decision_delay`` is ten seconds, as in the sidecar. Ended
+    Because spans arrive late, usually in batches, the default of ``turn.decision_delay`` is ten seconds, as in the sidecar. Ended
     spans don't accept events, so ``outlets.span_events`` has no effect.
 
     Args:
@@ -70,7 +70,7 @@ class AgentEvalSpanExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Deliver the scores of all closed turns. Return False if the delivery takes longer than ``timeout_millis``."""
+        """Deliver the computed scores of all closed turns. Return False if this takes longer than ``timeout_millis``."""
         return self.engine.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:

@@ -1,9 +1,9 @@
 """SpanProcessor that evaluates turns in the application's own process.
 
-The processor can have any position among a provider's processors. The agent's thread only collects spans. When a turn's root has
-ended and no span below the root is open, the turn is queued for a worker thread. An exporter that reads the root's events also gets
-the scores as events. If this exporter is synchronous, as with SimpleSpanProcessor, the agent's thread waits for the evaluation.
-Otherwise, the processor never blocks the agent's thread. On this thread, it never raises exceptions and never does I/O.
+The processor can have any position among a provider's processors. The agent's thread usually only collects spans. When a turn's
+root has ended and no span below the root is open, the turn is queued for a worker thread. With ``outlets.span_events``, an exporter
+that reads the root's events also gets the scores as events. If this exporter is synchronous, as with SimpleSpanProcessor, the
+agent's thread waits for the evaluation. Errors in this code are counted, and don't reach the agent.
 
 If spans don't record messages, OpenTelemetry's GenAI completion hook can provide the messages. To use this hook, set
 ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval``. Instrumentations based on ``opentelemetry-util-genai`` then pass each
@@ -160,9 +160,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("take_content", error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Deliver the scores of all closed turns. Return False if the delivery takes longer than ``timeout_millis``.
+        """Deliver the computed scores of all closed turns. Return False if the delivery takes longer than ``timeout_millis``.
 
-        This method doesn't close open turns, and doesn't wait for judged scores.
+        This method doesn't close open turns or wait for judged scores.
         """
         return self.engine.flush(timeout_millis / 1000)
 
