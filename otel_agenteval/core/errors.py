@@ -1,7 +1,6 @@
-"""Exceptions that callers of the package can catch.
+"""Exceptions that several subpackages use.
 
-The scoring pipeline doesn't raise exceptions. A failed metric becomes a score with ``status="error"``, and an unreadable span is
-counted. Other functions raise only exceptions that callers can handle. Each subpackage defines the exceptions that stay inside it.
+In the scoring pipeline, a failed metric becomes a score with ``status="error"``, and an unreadable span is counted.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ class AgentEvalError(Exception):
 
 
 class ConfigError(AgentEvalError):
-    """Error for an invalid name, parameter, or value. The message contains the location and, if possible, the fix."""
+    """Error for an invalid name, parameter, or value. The message usually contains the location and the fix."""
 
 
 class MissingExtra(ConfigError):
@@ -50,7 +49,7 @@ class NotAnswered(JudgeError):
         self.status = status
         self.transient = transient
         self.hints = hints
-        """Likely causes: ``context``, ``format``, ``temperature``, ``refusal``, ``credit``, ``batch``, ``key``, ``parameter``."""
+        """Likely causes, such as ``context``, ``format``, or ``credit``."""
 
 
 class MetricError(AgentEvalError):

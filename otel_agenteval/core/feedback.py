@@ -87,7 +87,7 @@ def feedback_of(
     """Build feedback from a rating, a label, a comment, or an edited answer.
 
     Args:
-        score: a number within the scale, or true or false.
+        score: a number within the scale. True means 1, and False means 0.
         label: a word. Without ``score`` and ``edited``, the word must be in :data:`GOOD` (score 1) or :data:`BAD` (score 0).
         comment: free text.
         edited: the corrected answer. If ``score`` is missing, the score is 0.
@@ -107,7 +107,7 @@ def feedback_of(
                 "feedback: no rating found. Pass a score, a known label (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
             )
     elif number is None:
-        raise ConfigError(f"feedback.score: must be a number, true, or false, got {_described(score)}")
+        raise ConfigError(f"feedback.score: must be a finite number, true, or false, got {_described(score)}")
     else:
         worst, best = ends
         if not min(ends) <= number <= max(ends):
@@ -285,7 +285,7 @@ def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple
 
 
 def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | None:
-    """Return the feedback in a Logfire feedback span's attributes, or None if the attributes lack a rating."""
+    """Return the feedback in a Logfire feedback span's attributes, or None if the rating is missing or can't be parsed."""
     name = attributes.get(LOGFIRE_FEEDBACK)
     if not isinstance(name, str):
         return None

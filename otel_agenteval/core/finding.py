@@ -86,7 +86,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Return a finding's text, its path (if not ``output``), and the text that it resembles, if any: ``468 (context[0]: 498)``."""
+    """Return a finding's text or type, its path (if not ``output``), and the text that it resembles: ``468 (context[0]: 498)``."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding and is_near(str(what), str(finding["nearest"])):

@@ -1,4 +1,4 @@
-"""Execution of functions on daemon threads with a time limit, and of coroutines on one event loop.
+"""Execution of functions on daemon threads with a time limit, and of coroutines on an event loop.
 
 Python can't stop a thread. A function that never returns is abandoned and doesn't delay the process exit.
 """
@@ -33,7 +33,7 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
     """Call a function on one of the package's threads, in a copy of the caller's context.
 
     Raises:
-        RuntimeError: If a thread can't be started.
+        RuntimeError: If no thread is running, and none can be started.
     """
     future: Future[_R] = Future()
     future.set_running_or_notify_cancel()
@@ -107,11 +107,11 @@ class _Loop:
 
 _lock = threading.Lock()
 _current: _Loop | None = None
-"""Event loop that runs all of the package's coroutines, because an asynchronous client can't switch to another event loop."""
+"""Default event loop of the package's coroutines, because an asynchronous client can't switch to another event loop."""
 
 
 def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:
-    """Run a coroutine on ``loop`` (default: the package's loop). If the caller runs on this loop or blocks it, use a new loop."""
+    """Run a coroutine on ``loop`` (default: the package's loop), or on a new one if the caller runs on it or blocks the default."""
     global _current
     if loop is None and _blocks_loop.get():
         return started(asyncio.run, coroutine)

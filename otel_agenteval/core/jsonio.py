@@ -20,7 +20,7 @@ _ENCODER_DEPTH = 254
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse strict JSON (RFC 8259: no NaN, no comments). If text is invalid or nested deeper than MAX_DEPTH, raise ValueError."""
+    """Parse strict JSON (no NaN), and repair its Unicode. If text is invalid or nested deeper than MAX_DEPTH, raise ValueError."""
     found = _parse(text)
     if len(text) > 2 * MAX_DEPTH:  # a shorter text can't be nested too deeply
         opening = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
@@ -97,7 +97,7 @@ _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\u
 
 
 def weight(document: bytes) -> int:
-    """Estimate the maximum memory in bytes of the parsed document (up to 100 times its length), without parsing it."""
+    """Estimate the memory in bytes of the parsed document, without parsing it. It can exceed 100 times the document's length."""
     is_wide = any(mark in document for mark in _NEEDS_WIDEST)
     text = len(document) * (_WIDEST if is_wide else 1 if document.isascii() else 2)
     structure = _structure(document)
@@ -152,8 +152,8 @@ def loads_cut(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON that :func:`loads` accepts. Dates and other libraries' numbers are converted as in
-    :func:`.wellformed.written`. Pydantic models become objects, other objects become text, and non-finite numbers become null.
+    """Return compact JSON. Dates and other libraries' numbers are converted as in
+    :func:`.wellformed.written`. Dataclasses and Pydantic models become objects, most other objects text, and NaN or infinity null.
     Don't pass deeply nested tuples, because orjson 3.13 crashes on 2,000 nested tuples.
     """
     try:
@@ -201,5 +201,5 @@ def text_of(value: Any) -> str:
 
 
 def rendered(value: Any) -> str:
-    """Return a configured value as text, so that equal values have the same text: ``5.0`` → ``5``, ``True`` → ``true``."""
+    """Return a configured value as text. A whole number has the same text in each type: ``5.0`` → ``5``."""
     return text_of(int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -1,10 +1,10 @@
 """Detection of processes that are workers of the same program, such as a server's forks or ``multiprocessing`` children.
 
-A common parent isn't proof, because a shell is the parent of unrelated programs. A process counts as its parent's worker in two
+A common parent isn't proof, because a shell is the parent of unrelated programs. A process counts as its parent's worker in these
 cases:
 
 - It was forked and didn't execute another program. A fork keeps its parent's stack addresses. An executed program doesn't.
-- ``multiprocessing`` started it, as its command line shows.
+- ``multiprocessing`` or, if ``/proc`` can't be read, gunicorn started it.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False}
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _JSON = json.JSONDecoder()
 _JSON_STARTS = (*'"[]{}-0123456789',)
-"""Characters that can follow the opening bracket of a JSON object or list."""
+"""If one of these characters follows an opening bracket, the value is parsed as JSON first."""
 _FAILURES = 20
 """Maximum number of failed attempts to parse JSON. Failures are slow, because ``json`` counts the complete text's lines."""
 
@@ -109,7 +109,7 @@ def java_message(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def java_message_in(text: str) -> Mapping[str, Any] | None:
-    """Parse a Java chat message that was printed by ``toString``, for example LangChain4j's. Return None for other text."""
+    """Parse a chat message that LangChain4j printed by ``toString``. Return None for other text."""
     value = java_value(text) if text.partition(" ")[0] in _ROLES else None
     return java_message(value) if isinstance(value, Mapping) else None
 

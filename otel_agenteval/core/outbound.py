@@ -69,7 +69,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def trusted() -> ssl.SSLContext:
-    """Return the TLS context for all connections, based on ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` or on certifi's certificates."""
+    """Return the default TLS context, based on ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` or on certifi's certificates."""
     with _TRUSTING:
         return _read_trusted()
 

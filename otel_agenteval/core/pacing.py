@@ -20,7 +20,7 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return the seconds to wait: ``first``, doubled after each failure (up to ``longest``), times a random factor (0.5 to 1)."""
+    """Return the seconds to wait: ``first``, doubled per further failure (up to ``longest``), times a random factor (0.5 to 1)."""
     return min(longest, first * 2.0 ** min(max(0, failures - 1), 64)) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 

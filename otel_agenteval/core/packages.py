@@ -16,11 +16,11 @@ class Instrumentation(NamedTuple):
     name: str
     version: str
     targets: tuple[str, ...]
-    """Packages that the instrumentation supports. At least one of these packages must be installed."""
+    """Packages that the instrumentation supports."""
     unmet: tuple[str, ...]
     """Requirements on the targets' versions that the installed packages don't meet."""
     module: str = ""
-    """Module of the instrumentation, which is also the scope of its spans."""
+    """Module of the instrumentation, usually also the scope of its spans."""
     enabled_by: str = ""
     """Name of the instrumentation's class in :attr:`module`, such as ``LangChainInstrumentor``."""
 

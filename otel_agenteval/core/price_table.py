@@ -108,7 +108,7 @@ def knows_provider(name: str) -> bool:
 
 
 def _table() -> dict[str, Any]:
-    """Read the table file. The table isn't cached, because each model is looked up only once."""
+    """Read the table file. The table isn't cached, because callers cache their results."""
     table: dict[str, Any] = orjson.loads(_FILE.read_bytes())
     return table
 

@@ -25,7 +25,7 @@ TASK_RAISED = "task_raised"
 """``error_type`` of scores that became errors because an experiment's task raised an exception. Unlike other errors, they fail."""
 
 MOST_EXPLAINED = 20_000
-"""Maximum number of characters in an explanation. Longer text is truncated."""
+"""Maximum number of characters in an explanation of a computed or judged score. Longer text is truncated."""
 _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type": get_args(ScoreType), "policy": get_args(Policy)}
 
 
@@ -102,7 +102,7 @@ class Score:
         detail: data behind the value. ``detail["vacuous"]`` is true if a perfect value only means "nothing to evaluate".
         also: companion results by name, each a Score.
         kind: ``code`` if the value was computed, ``embed`` if it comes from an embedder, or ``llm`` if it comes from a judge.
-        unit: UCUM unit of ``value`` (``1``, ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``).
+        unit: UCUM unit of ``value``, such as ``1``, ``s``, ``{token}``, ``USD``, ``{item}``, or ``{level}``.
         direction: ``up`` if more is better, ``down`` if less is better, or ``neutral``.
         threshold: the limit that ``value`` is compared with to set ``passed``.
         type: ``boolean`` or ``numeric``.
@@ -210,7 +210,7 @@ class Score:
 
     @property
     def result_id(self) -> str:
-        """ID of this result, as 32 hex digits. Computed on first use, to save time on the agent's thread."""
+        """ID of this result, or empty before the pipeline assigns the score to a turn. Computed on first use, to save time."""
         if not self._result_id and self.about is not None:
             turn_id, revision = self.about
             self._result_id = result_id_of(self.facts, turn_id, revision)
@@ -218,7 +218,7 @@ class Score:
 
     @property
     def summary(self) -> ScoreSummary:
-        """Summary for outlets, cached on first use. Excludes later changes to the score, except to ``detail``."""
+        """Summary for outlets, cached on first use. Access to :attr:`detail` resets the cache."""
         if self._summary is not None:
             return self._summary
         detail, status = self._detail, self.status
@@ -311,7 +311,7 @@ class Score:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Score:
-        """Parse the output of :meth:`to_dict`. Absent keys get their defaults.
+        """Parse the output of :meth:`to_dict`. Absent keys get their defaults, but ``metric`` is required.
 
         Raises:
             ConfigError: If a key is unknown or has a value that isn't allowed.

@@ -1,7 +1,7 @@
 """Creation, migration, and shared use of the package's SQLite files.
 
 A file's ``application_id`` identifies its kind, and its ``user_version`` is the version of its :class:`Schema`. Opening an older
-version migrates the file in one transaction. A file of a newer version or of another kind is rejected and stays unchanged.
+version to write migrates the file in one transaction. A file of a newer version or of another kind is rejected and stays unchanged.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class Schema:
 class SqliteFile:
     """SQLite file with one connection, which opens on first use. Thread-safe, because one thread at a time uses it.
 
-    The connection is closed during a fork. Parent and child then reopen their own connections. With :data:`MEMORY`, a child's
-    database is empty. If the file can't be used, methods raise ``sqlite3.Error`` or ``OSError`` and write nothing. The folder of
-    ``path`` must exist. ``busy`` is the maximum number of seconds to wait for other processes.
+    After a fork, parent and child use separate connections. With :data:`MEMORY`, a child's database is empty. If the file can't be
+    used, methods raise ``sqlite3.Error`` or ``OSError`` and write nothing. The folder of ``path`` must exist. ``busy`` is the
+    maximum number of seconds to wait for other processes.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> None:
@@ -123,7 +123,6 @@ class SqliteFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Run the ``with`` block in a transaction. If the block raises an exception, roll back."""
         with self.connection() as db, transaction(db):
             yield db
 
@@ -158,7 +157,7 @@ class SqliteFile:
 
     def _open(self) -> sqlite3.Connection:
         if self._db is not None and self._found is not None and not is_at(self.path, self._found):
-            _log.warning("%s was moved or removed, so a new file is created", self.path)
+            _log.warning("%s was moved, removed, or replaced, so it is opened or created again", self.path)
             self._forget()
         if self._db is None:
             if self.closed:

@@ -1,7 +1,7 @@
-"""Counters, gauges, and histograms about turns, scores, and the engine, kept in memory until collection.
+"""Counters, gauges, and histograms about turns, scores, and the engine, kept in memory.
 
 These instruments replace the OpenTelemetry SDK's instruments, because updates must be fast (about 50 per turn), memory must be
-limited, and several outlets read the same values. While the module holds its lock, it doesn't do I/O or run callbacks.
+limited, and several outlets read the same values. While the module holds its lock, it doesn't do I/O or call watch functions.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class _Series:
         return self._limited(tuple(folded), max_series)
 
     def folded_key(self, key: Labels, max_series: int) -> Labels:
-        """Return the label set under which ``key`` would be counted. Unlike :meth:`admit`, change nothing."""
+        """Return the label set under which a recorded ``key`` is counted. Unlike :meth:`admit`, change nothing."""
         folded = list(key)
         for position, kept in self.capped.items():
             if kept.full and key[position] not in kept:

@@ -122,12 +122,12 @@ def may_wait() -> bool:
 
 
 def is_own_work() -> bool:
-    """Return True if the current work isn't part of a turn, for example on the package's threads or inside :func:`own_work`."""
+    """Return True if the current work is the package's own, for example on its threads or inside :func:`own_work`."""
     return get_value(_OWN_WORK) is True
 
 
 def is_meant_for_host(error: BaseException) -> bool:
-    """Return True if an exception from a metric or an outlet must propagate to the host."""
+    """Return True if an exception from a metric or an outlet must propagate."""
     if isinstance(error, OutOfTime):  # the pipeline handles it
         return True
     if isinstance(error, Exception) or is_ours():
@@ -214,8 +214,8 @@ class _LaneCall:
 
 
 class Lane:
-    """Queue that runs calls one after another. A caller waits up to ``patience`` seconds. While a call hangs, further calls are
-    queued, up to ``max_bytes`` in total. ``failed`` receives the exceptions of calls whose callers no longer wait.
+    """Queue that runs calls one after another. A caller waits up to ``patience`` seconds (at least 0.2). While a call hangs, other
+    calls are queued, up to ``max_bytes`` in total. ``failed`` receives the exceptions of calls whose callers no longer wait.
     """
 
     def __init__(self, patience: float, max_bytes: float = float("inf"), failed: Callable[[BaseException], None] = lambda error: None) -> None:  # fmt: skip
@@ -264,7 +264,7 @@ class Lane:
         return not is_behind
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
-        """Return the result of ``work``, or raise a TimeoutError after ``seconds``. If ``work`` hasn't started by then, drop it."""
+        """Return the result of ``work``. After ``seconds`` (at least 0.2), raise a TimeoutError, and drop unstarted work."""
         call = _LaneCall(work, 0)
         self._put(call)
         try:

@@ -13,13 +13,13 @@ from .prices import table_cost, table_name
 from .turn import LlmCall, Turn, Usage
 
 COST_KEYS = ("cost_usd", "turn_cost_usd", "estimated_cost_usd", "cost")
-"""Metadata keys for a turn's cost. The first key with a value is used."""
+"""Metadata keys for a turn's cost. The first key with a finite number is used."""
 
 _MILLION = 1_000_000
 _MOST_CALLS = 1_000
 """Maximum number of model calls to price in one turn. For turns with more calls, the cost isn't estimated."""
 _LONGEST_NAME = 200
-"""Maximum length of a model or provider name. Longer names have no price, to limit the memory of cached names."""
+"""Maximum length of a name to look up in the price table, to limit the memory of cached names."""
 _SHOWN = 10
 _SHARED = "cost"
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)

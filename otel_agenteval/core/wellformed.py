@@ -22,7 +22,7 @@ from typing import Any
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NON_CHARACTERS = "".join(chr(plane + last) for plane in range(0, 0x11_0000, 0x1_0000) for last in (0xFFFE, 0xFFFF))
 _FORBIDDEN = f"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_NON_CHARACTERS}"
-"""Characters that HTML and XML documents must not contain."""
+"""Characters that HTML or XML documents must not contain."""
 _NOT_IN_DOCUMENTS = re.compile(f"[{_FORBIDDEN}]")
 _NOT_IN_LABELS = re.compile(f"[{_FORBIDDEN}\r\u2028\u2029]")
 MAX_DEPTH = 200
@@ -57,8 +57,8 @@ def plain(value: Any, depth: int = 0) -> Any:
     Dictionary keys become text, and text becomes well-formed. Valid values and :class:`.Later` values are returned unchanged.
 
     - Bytes become base64, integers over 64 bits become floats, and sets become lists, sorted as text.
-    - Decimals and other libraries' numbers become numbers. Dates, UUIDs, and other objects become text.
-    - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion fails become None.
+    - Decimals and NumPy or pandas values become numbers or lists. Dates, UUIDs, and other objects become text.
+    - Non-finite or huge numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion fails become None.
     """
     kind = value.__class__
     if kind is str:
@@ -171,7 +171,7 @@ def _written_time(value: datetime.date | datetime.time) -> str:
 
 
 def decoded(raw: bytes) -> str:
-    """Decode UTF-8, with U+FFFD for invalid bytes. An encoded lone surrogate becomes a single U+FFFD."""
+    """Decode UTF-8, with U+FFFD for invalid bytes and encoded lone surrogates."""
     try:
         return well_formed(raw.decode("utf-8", "surrogatepass"))
     except UnicodeDecodeError:

@@ -43,7 +43,7 @@ def test_files_that_are_moved_are_made_again(how: str, tmp_path: Path, caplog: p
     assert (lines_in(lines), stored_in(store)) == (1, 1)
     if how != "removed":
         assert lines_in(Path(f"{lines}.1")) == 1
-    assert any("scores.db was moved or removed" in message for message in caplog.messages)
+    assert any("scores.db was moved, removed" in message for message in caplog.messages)
 
 
 def test_journal_whose_folder_is_removed_keeps_later_requests(tmp_path: Path) -> None:
