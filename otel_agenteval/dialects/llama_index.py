@@ -1,8 +1,8 @@
 """Parser for LlamaIndex, whose spans mostly have names such as ``Class.method``.
 
 Three instrumentations use such names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``), and
-LlamaIndex's OpenTelemetry package. LlamaIndex's package mainly writes span events that are named after LlamaIndex's event classes.
-If a value isn't JSON, the package truncates its ``repr`` to 200 characters. The parser ignores truncated answers.
+LlamaIndex's OpenTelemetry package. LlamaIndex's package writes most data to span events, many of which are named after
+its event classes. If a value isn't JSON, the package truncates its ``repr`` to 200 characters. The parser ignores truncated answers.
 """
 
 from __future__ import annotations
