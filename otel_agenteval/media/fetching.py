@@ -60,6 +60,7 @@ def _fetch_or_redirect(client: httpx.Client, address: str, rules: Rules, deadlin
 
 def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) -> bytes | str:
     """Return the file at ``url``, or the URL to which the server redirects. ``place`` is the IP address to connect to."""
+    client.cookies.clear()  # a redirect can set cookies
     request = client.build_request(
         "GET", url.copy_with(host=place), headers={"host": url.netloc.decode("ascii")}, extensions={"sni_hostname": url.host}
     )
