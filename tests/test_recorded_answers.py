@@ -112,7 +112,7 @@ RENAMED = ["--columns", "input=Frage,output=Antwort"]
         ("a.csv", "", [], "a.csv: no rows"),
         ("a.csv", "", RENAMED, "a.csv: no rows"),
         ("a.csv", "input,output\nh\xf6,b\n", [], 'a.csv: isn\'t UTF-8 text. Save it as UTF-8 ("CSV UTF-8" in Excel)'),
-        ("a.xlsx", "a b\n", [], "a.xlsx: must be .jsonl, .json, .yaml, .csv, .tsv, or .parquet, got .xlsx"),
+        ("a.xlsx", "a b\n", [], "a.xlsx: use .jsonl, .json, .yaml, .csv, .tsv, or .parquet, got .xlsx"),
         ("a.txt", "{a\n", [], "a.txt:1: must be one JSON object per line"),
         ("a.jsonl", "a b\n", [], "a.jsonl:1: must be one JSON object per line"),
     ],

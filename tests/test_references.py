@@ -104,6 +104,13 @@ def dataset(request, tmp_path):
     return str(path)
 
 
+def test_damaged_parquet_dataset_is_a_config_error(tmp_path):
+    pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "cases.parquet").write_bytes(b"no Parquet file")
+    with pytest.raises(oa.ConfigError, match=r"cases\.parquet: can't be read: "):
+        sources(dataset=str(tmp_path / "cases.parquet"))
+
+
 def test_a_data_set_is_asked_by_case_id_or_input(dataset):
     found, where = attached(sources(dataset=dataset), turn(references={"case_id": "c1"}))
     assert found == {"case_id": "c1", "ground_truth": "Paris", "expected_tools": ["search"]}

@@ -66,8 +66,8 @@ def cases_in(source: str | Path | Iterable[Any] | Any, where: str = "dataset", *
     fields of an object in the column ``references``. If ``recorded`` is true, the agent's answer is in ``output``, ``answer``, or
     ``response``, and a missing value is an empty answer. :func:`renamed` describes which columns can be the ground truth.
 
-    The function raises a ConfigError if the file can't be read, if two cases have the same ID, or if a case has metrics in several
-    columns. It also raises a ConfigError if a case has neither an ID nor an input, ``turns``, or ``user``.
+    The function raises a ConfigError, for example if the file can't be read, two cases have the same ID, or a case has metrics in
+    several columns or has neither an ID nor an input, ``turns``, or ``user``.
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):
@@ -138,8 +138,8 @@ def renamed(found: dict[str, Any], known: Iterable[str] = ()) -> dict[str, Any]:
     """Replace other tools' reference names in ``found`` with this package's names. Return a copy of the original ``found``.
 
     A text or number in ``expected`` becomes the expected output and the ground truth, unless these are already set. ``reference``
-    becomes the ground truth, unless the case has another expected value. ``known`` contains the dataset's columns. If no column is
-    for expected values, ``answer`` or ``response`` is used like ``expected``.
+    becomes the ground truth, unless the case has another expected value. ``known`` contains the dataset's columns. If none is for
+    expected values, or ``expected`` is a list, ``answer`` or ``response`` is used like ``expected``.
     """
     before = dict(found)
     for name, ours in _OTHER_NAMES.items():
@@ -185,7 +185,7 @@ def _without_input(place: str, names: Sequence[str], others: Iterable[str], wher
     close = [(column, *nearest(column, known, 1)) for column in others]
     meant = [f". Did you mean {name} instead of {column!r}?" for column, name in close if likeness(column, name) > 0.7]
     got = meant[0] if meant else f", got {', '.join(map(repr, others)) or 'neither'}"
-    return f"{place}: a case must have a case_id, an input (text), or both{got}"
+    return f"{place}: a case must have a case_id, input, turns, or user{got}"
 
 
 def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -245,7 +245,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
                 yield from _csv_rows(file, at, "\t" if extension == ".tsv" else ",")
             return
         text = Path(path).read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+    except (OSError, ValueError, csv.Error) as problem:  # pyarrow raises a ValueError
         why = f"can't be read: {getattr(problem, 'strerror', None) or problem}"
         if isinstance(problem, UnicodeDecodeError):
             why = 'isn\'t UTF-8 text. Save it as UTF-8 ("CSV UTF-8" in Excel), or convert it: iconv -f cp1252 -t utf-8'
@@ -258,7 +258,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
     elif text.lstrip()[:1] == "[" or (extension == ".json" and not (first.rstrip()[-1:] == "}" and rest.lstrip()[:1] == "{")):
         yield from _cases_of(_parsed(text, at, "JSON"), {}, at)
     elif extension not in (".json", ".jsonl", ".ndjson") and text.lstrip()[:1] not in "{[":
-        raise ConfigError(f"{at}: must be .jsonl, .json, .yaml, .csv, .tsv, or .parquet, got {extension or 'no extension'}")
+        raise ConfigError(f"{at}: use .jsonl, .json, .yaml, .csv, .tsv, or .parquet, got {extension or 'no extension'}")
     else:
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
@@ -353,7 +353,7 @@ def _object(row: Any, at: str) -> dict[str, Any]:
 
 
 def parsed_value(raw: Any) -> Any:
-    """Parse an attribute or baggage value as JSON if it's a list, an object, or a quoted text. Return other values unchanged."""
+    """Parse an attribute or baggage value as JSON if it's a list, an object, or a quoted text. Convert a tuple to a list."""
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:
             return jsonio.loads(raw)
