@@ -152,9 +152,11 @@ class Condition:
             raise self._fault(self._position(node), f"must be a name, number, or text, got {name!r}")
         self._names.add(name)
         if not (name.startswith(EVENT_PREFIX) or name in self._known):
-            if (metric := name.removeprefix(SCORE_PREFIX)).startswith("code_") and metric in builtin():
+            scores = self._known[len(FACTS) :]  # only one in ``judge_if``
+            if len(scores) > 1 and (metric := name.removeprefix(SCORE_PREFIX)).startswith("code_") and metric in builtin():
                 raise self._fault(self._position(node), f"{metric} isn't configured. Add it to metrics")
-            facts = f"{', '.join(FACTS)}, event.NAME, or score.NAME of a selected code_ metric"
+            scored = scores[0] if len(scores) == 1 else "score.NAME of a selected code_ metric"
+            facts = f"{', '.join(FACTS)}, event.NAME, or {scored}"
             raise self._fault(self._position(node), f"unknown name {name!r}{meant(name, self._known)} (known: {facts})")
         return name in FACTS and FACTS[name].text, lambda lookup: lookup(name)
 

@@ -477,6 +477,10 @@ def refused(given: Any) -> None:
     [
         ({"cascade": {"after": "embed_coherenc", "judge_if": "error"}}, "cascade.after: "),
         ({"cascade": {"after": CHEAP_METRIC, "judge_if": "score.x < 1"}}, "cascade.judge_if: position 1: "),
+        (
+            {"cascade": {"after": CHEAP_METRIC, "judge_if": "score.code_latency < 1"}},
+            "cascade.judge_if: position 1: unknown name 'score.code_latency'",
+        ),
         ({"cascade": {"after": CHEAP_METRIC}}, "cascade.judge_if"),
         ({"min_per_hour": 0}, "min_per_hour: "),
         ({"rates": [{"rate": 2}]}, "rates[0].rate: "),
