@@ -41,13 +41,13 @@ Entries = Sequence[tuple[KeyPath, MetricEntry]]
 def select_metrics(config: Config) -> list[BoundMetric]:
     """Return the metrics that a configuration selects, ready to evaluate.
 
-    Metrics are in this order: ``inline.metrics`` (names, and groups such as ``default``), the preset, ``metrics``, ``groups``. A
-    later metric replaces an earlier metric with the same name. A metric can occur several times with different parameters. Metrics
-    that conversation metrics need as signals come last.
+    Metrics are in this order: ``inline.metrics`` (names, and groups such as ``default``), the preset, ``metrics``, ``groups``. The
+    preset replaces inline metrics with the same name, and ``metrics`` and ``groups`` replace both. A metric can occur several times
+    with different parameters. Metrics that conversation metrics need as signals come last.
 
     Raises:
         ConfigError: If a metric or parameter is unknown, a value is invalid, or an entry repeats another. The message contains the
-            path, the line in a file, and similar names.
+            path and, if known, the line in a file and similar names.
     """
     import_own(config)
     entries = config.metric_entries()
@@ -80,7 +80,8 @@ def import_own(config: Config) -> None:
         try:
             importlib.import_module(name)
         except Exception as error:
-            problem = f"{name}: {type(error).__name__}: {error}. The module must be on the Python path"
+            hint = ". The module must be on the Python path" if isinstance(error, ModuleNotFoundError) else ""
+            problem = f"{name}: {type(error).__name__}: {error}{hint}"
             raise ConfigError(f"{config.where(('imports',))}: {problem}") from None
 
 
@@ -182,7 +183,7 @@ def _session_metric(name: str) -> str | None:
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """If a policy lacks inner metrics, set them to all selected gates or, for a safety policy, to all judged severity metrics."""
+    """If a policy lacks inner metrics, set them to selected gates or, for a safety policy, to selected judged severity metrics."""
     for bound in selected:
         if bound.inner:
             continue
