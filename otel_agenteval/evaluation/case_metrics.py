@@ -29,11 +29,11 @@ _NAMED_BY = ("type", "metric")
 class CaseMetrics:
     """Metrics to evaluate for each case of a dataset.
 
-    A case's ``metrics`` add metrics to the run, or change the parameters of run metrics with the same name. If a metric doesn't set
-    the parameter ``value``, the case's expected value sets it. In parameters, the value in the case's column ``customer`` replaces
+    A case's ``metrics`` add metrics to the run, or change the parameters of run metrics with the same name. If a metric's parameter
+    ``value`` isn't set, the case's expected value sets it. In parameters, the value in the case's column ``customer`` replaces
     ``{{customer}}``. If only other cases have this column, the metric is skipped.
 
-    The constructor raises a ConfigError with one line per error. Each line begins with the case's file and line.
+    The constructor raises a ConfigError that lists errors. Each line begins with the case's position in the dataset.
     """
 
     def __init__(self, config: Config, run: Sequence[BoundMetric], cases: Iterable[Case]) -> None:
@@ -207,7 +207,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):
-        raise ConfigError(f"{case.place}: metrics: must be a list with entries NAME or {{NAME: {{parameters}}}}, got {given!r}")
+        raise ConfigError(f"{case.place}: metrics: use a list of NAME or {{NAME: {{parameters}}}}, got {given!r}")
     for place, entry in enumerate(given or ()):
         yield f"{case.place}: metrics[{place}]: ", entry
 

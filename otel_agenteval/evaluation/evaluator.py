@@ -1,7 +1,7 @@
 """Run metrics on turns.
 
 This module runs all metrics: on an agent's thread, on the worker, in judge jobs, in ``eval``, and in backfills. :func:`run`
-applies selectors, the time budget, and load shedding. Each score contains the sources of the references that its metric used.
+applies selectors, the time budget, and load shedding. :func:`score_one` adds the sources of references to a score.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def begin(
     """Run the first step of :func:`evaluate` (metrics that don't call a model). Return a function for the second step.
 
     The returned function can run on any thread. It evaluates the remaining metrics and returns all scores. Changes to
-    the turn between the two steps, for example to its history, affect only judges, as in the live pipeline.
+    the turn between the two steps, for example to its history, affect only judged metrics, as in the live pipeline.
     """
     sources = references.attach(turn, root_attributes(turn)) if references is not None else {}
     if references is not None:
@@ -230,7 +230,7 @@ class Once:
 class Evaluator:
     """Component that runs all configured computed metrics on closed turns and ended conversations.
 
-    ``budget`` limits the CPU seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to skip
+    ``budget`` limits the CPU seconds for one turn while the agent waits. ``shedding`` selects the metrics to skip
     under overload. ``foreign`` limits the time of metrics that aren't built in. If ``expected`` is True, references from
     ``expect()`` turn on metrics that read these references.
     """
@@ -249,11 +249,11 @@ class Evaluator:
         self, metrics: Sequence[BoundMetric], whole: Sequence[BoundMetric], references: ReferenceSources, budget: float,
         expected: bool,
     ) -> None:  # fmt: skip
-        """Replace the metrics and references. The change applies to turns and conversations that end later."""
+        """Replace the metrics and references. The change applies to later evaluations."""
         self.metrics = [metric for metric in metrics if not metric.heavy]
         """Metrics that run when a turn closes, even if an exporter or the agent waits."""
         self.heavy = [metric for metric in metrics if metric.heavy]
-        """Metrics that run later, only on the worker."""
+        """Metrics that run later, usually on the worker."""
         self.whole = whole
         self.references = references
         if self.foreign is not None:

@@ -1,6 +1,6 @@
 """Redact content before it leaves the process, for example to a judge or a queue's file.
 
-Scores are computed from the original content, and only exported data is redacted. A marker with kind and number, such as
+``code_`` metrics read the original content, and only exported data is redacted. A marker with kind and number, such as
 ``[EMAIL_1]``, replaces the data. A judge can therefore recognize removed data, and repetitions of the same data.
 """
 

@@ -47,15 +47,15 @@ class Judged:
     probability: float
     """Probability that a received turn is judged."""
     model: str | None = None
-    """Model of the last judge call or, without a judge call, the default model."""
+    """Model of the last judge call. Without a judge call, the default model or None."""
     cost_usd: float | None = None
-    """Cost of all judge calls, or None if any price is unknown."""
+    """Cost of the successful judge calls, or None if unknown."""
     decided_by: str = "rate"
     """Origin of the probability: ``rate``, ``rule`` (``always_if``), ``quota``, or the metric in ``sample.cascade.after``."""
     upstream: float | None = None
     """Probability that head samplers kept the trace, or None if unknown."""
     called_model: bool = True
-    """True if a judge model was called. Some turns, such as empty turns, don't need a judge call."""
+    """False if the score didn't need a judge call, for example because the turn is empty."""
     input_truncated: bool = False
     """True if the judge read only part of the material, because the material exceeded ``judge.max_input_tokens``."""
     exchanges: Sequence[Exchange] = ()

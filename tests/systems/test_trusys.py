@@ -142,7 +142,7 @@ def test_variables_of_a_prompt_are_columns_of_the_case() -> None:
     [
         ({"prompt": "?", "assert": [{"type": "contians", "value": "Paris"}]}, r"assert|metrics\[0\]: .*contains"),
         ({"prompt": "?", "assert": [{"value": "Paris"}]}, r"metrics\[0\]: the metric's name is missing"),
-        ({"prompt": "?", "assert": 5}, r"metrics: must be a list with entries NAME"),
+        ({"prompt": "?", "assert": 5}, r"metrics: use a list of NAME"),
     ],
 )
 def test_fault_in_a_printed_case_names_its_place(case: dict[str, Any], problem: str, tmp_path: Path) -> None:
