@@ -4,8 +4,6 @@
 untrusted files. In a separate process, a decoder can crash, hang, or use too much memory without affecting other work. The process
 has limits on memory, time, and files, and an almost empty environment. The process ends after one request. ``media.decode_total``
 limits the number of concurrent processes. Further processes wait before they read the media.
-
-The OCR models use half a gigabyte of memory, which is freed when the process ends.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") ->
 
 
 def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
-    """Return measurements of a recording, such as duration and silence. If ``speech`` is True, include each channel's speech times.
+    """Return measurements of a recording, such as duration and silence. If ``speech`` is True, include speech times.
 
     Raises the same errors as :func:`video_of`. Raises MissingExtra if ``speech`` is True and webrtcvad isn't installed.
     """
@@ -85,7 +85,7 @@ def samples_of(content: MediaContent) -> Any:
 
 
 def sound_without_metadata(content: MediaContent) -> MediaContent:
-    """Return a recording without tags, cover images, and other tracks. Raises the errors of :func:`video_of`."""
+    """Return a recording without tags, cover images, and video tracks. Raises the errors of :func:`video_of`."""
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
 

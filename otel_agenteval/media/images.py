@@ -92,9 +92,9 @@ def _hash(content: MediaContent) -> Any:
 def for_judge(content: MediaContent) -> str:
     """Return an image as a ``data:`` URI for a judge: scaled down, opaque, and without metadata.
 
-    BMP and TIFF images are converted, because models don't accept these formats. Small animations keep their frames. If Pillow
-    isn't installed, only the metadata is removed. Raises MetricError for the same reasons as :func:`measured`. Raises MissingExtra
-    if the image must be converted, but Pillow isn't installed.
+    BMP and TIFF images are converted, because models don't accept these formats. Small animations keep their frames and
+    transparency. If Pillow isn't installed, only the metadata is removed. Raises MetricError for the same reasons as
+    :func:`measured`. Raises MissingExtra if the image must be converted, but Pillow isn't installed.
     """
     most = current_rules().max_edge
     fits = True
@@ -163,7 +163,7 @@ def _opaque(image: Any) -> Any:
 
 @contextmanager
 def _opened(content: MediaContent) -> Iterator[Any]:
-    """Open an image, and decode its pixels on first use. Raises MetricError if the image has too many pixels."""
+    """Open an image, and decode its pixels on first use. Raises the errors of :func:`measured`."""
     pillow = require("PIL.Image", feature="analyzing images", extra="media")
     found = type_of(content.data)
     if found not in IMAGES:

@@ -46,11 +46,11 @@ class Rules:
     """Maximum number of pixels in one image or one video frame."""
     fetch_timeout: float = 10.0
     decode_timeout: float = 20.0
-    """Maximum number of seconds to process a recording or video. After that, only the part processed so far is measured."""
+    """Maximum number of seconds to measure a recording or video. After that, only the part measured so far counts."""
     decode_memory: int = 2**30
     """Maximum address space of a process that decodes a recording or video, in bytes."""
     decode_total: int = 2 * 2**30
-    """Maximum address space of all decoder processes of this installation, in bytes. Further processes wait."""
+    """Maximum address space of concurrent decoder processes without OCR, in bytes. Further processes wait. One can always run."""
     max_edge: int = 1568
     """Maximum pixels of the longer side of images for judges. Larger images are scaled down, as models would do anyway."""
     transcription: Transcription | None = None

@@ -223,7 +223,7 @@ def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str
 
 
 def copied(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
-    """Copy a recording's audio packets to an audio file without tags, cover images, and other tracks. Vorbis becomes Ogg."""
+    """Copy a recording's audio packets to an audio file without tags, cover images, and video tracks. Vorbis becomes Ogg."""
     out = io.BytesIO()
     with opened(data, mime) as source:
         heard = mime.replace("video/", "audio/")

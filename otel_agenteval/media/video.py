@@ -213,7 +213,7 @@ def _frames_numbered(data: bytes, mime: str, places: Sequence[int], limits: Limi
 
 
 def _frames_at(data: bytes, mime: str, times: Sequence[float], limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the first frame at or after each of the ``times``. Used for videos that are too long to decode completely."""
+    """Yield frames at or soon after the ``times``. Used for videos that are too long to decode completely."""
     last = -1.0
     with opened(data, mime) as container:
         stream = container.streams.video[0]
