@@ -394,7 +394,6 @@ def _left(until: float) -> float:
 # :func:`~otel_agenteval.core.extras.late_imports`.
 
 WARM_UP_DELAY = 0.2
-"""Seconds until the first warm-up step. Because of this delay, short programs don't have overhead."""
 
 
 class WarmUp:

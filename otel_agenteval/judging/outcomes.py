@@ -128,7 +128,6 @@ class Outcomes:
 # failing scores replaces that of the inner metrics.
 
 NEVER = Chance(0.0, "")
-"""Judging probability of a metric that doesn't apply to a turn."""
 ALWAYS = Chance(1.0, "rate")
 _REASONS = {"gated": GATED, "error": "error_of_ours"}
 
