@@ -51,8 +51,8 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that the answer isn't empty. Turns with an error are skipped.
 
     Whitespace, invisible characters, words such as ``null`` and ``none``, ``{}``, ``[]``, ``""``, and an empty code fence don't
-    count as content. An image or file counts as content. If the answer is empty because the last LLM call requested tools, or
-    because a tool call awaits approval, the score is skipped as ``tool_calls``.
+    count as content. An image or file in the last message does. If the answer is empty because the last LLM call requested tools,
+    or because a tool call awaits approval, the score is skipped as ``tool_calls``.
 
     | turn | result |
     |---|---|

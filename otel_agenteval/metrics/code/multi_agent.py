@@ -397,9 +397,9 @@ def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), 
     """Change in response times during the turn, from 0 to 1: above 0.5 if the agents became faster.
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the
-    interactions, and ``late`` is the mean in the second half. If the number of interactions is odd, the second half is longer.
-    Only interactions with a response time above 0 count. If fewer than ``min_interactions`` interactions count, the value is 0.5
-    (vacuous). If the interactions come from spans, an agent's response time is the duration of its run.
+    interactions, and ``late`` is the mean in the second half. Only interactions with a response time above 0 count. If fewer than
+    ``min_interactions`` interactions count, the value is 0.5 (vacuous). If the interactions come from spans, an agent's response
+    time is the duration of its run.
 
     Parameters:
         min_interactions: Minimum number of interactions with a response time. Values below 2 count as 2. Alias: ``min``.

@@ -278,8 +278,8 @@ def hubs_of(graph: AgentGraph, share: float) -> list[str]:
 def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
     """Number of hub agents: agents whose number of recipients is close to the highest number.
 
-    An agent is a hub if its number of recipients is at least ``share_of_highest`` times the highest number of recipients. If no
-    messages were sent, the value is 0 (vacuous).
+    An agent is a hub if its number of recipients is at least ``share_of_highest`` times the highest number of recipients. With
+    agents but no messages, the value is 0 (vacuous).
 
     Parameters:
         share_of_highest: Lowest number of recipients that makes an agent a hub, as a share of the highest number of recipients.
@@ -307,8 +307,8 @@ def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweennes
     """Number of bottleneck agents, through which much of the communication passes.
 
     For each agent, the metric multiplies the number of agents that send messages to it by the number of its recipients. An agent is
-    a bottleneck if this product is above 0 and at least half of the highest product. With one or two agents, or without messages,
-    the value is 0 (vacuous).
+    a bottleneck if this product is above 0 and at least half of the highest product. With one or two agents, or with more agents
+    but no messages, the value is 0 (vacuous).
 
     Parameters:
         mode: With ``betweenness``, the metric instead compares how many shortest paths lead through each agent. For example, if

@@ -13,7 +13,7 @@ All tokenizers of these metrics handle scripts and encodings in the same way:
 - Different encodings of a character are equal. Examples are an accented letter as one or two code points, full-width and plain
   digits, and an emoji with and without a variation selector. Most other invisible characters are ignored.
 
-If a text is compared with itself, the value is 1, with three exceptions:
+If a text that contains a word is compared with itself, the value is 1, with three exceptions:
 
 - ``code_meteor`` is usually below 1, especially for short texts.
 - ``code_bleu`` with ``method4`` smoothing is below 1 for texts of 2 to ``max_n - 1`` words, as in NLTK.

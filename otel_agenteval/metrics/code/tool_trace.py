@@ -607,7 +607,7 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``and`` | the span matches all of these queries |
     | ``or`` | the span matches any of these queries. ``or`` can't be combined with other conditions of its query |
 
-    Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all descendants of this span. A
+    Descendant conditions ignore each descendant that matches the query ``stop_recursing_when``, and all spans below it. A
     condition such as ``all_children_match`` is true if the span doesn't have children. Null conditions are ignored. If a condition
     is unknown, a value is invalid, or ``or`` is combined with another condition of its query, the score is an error.
 
