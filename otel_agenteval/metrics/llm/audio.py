@@ -144,7 +144,7 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | No
             judge describes the category in a few words.
         expected: One expected category, or a list of expected categories.
 
-    Detail: ``label`` (as configured, or the judge's words in lower case), ``confidence`` (null if the judge didn't return it), and
+    Detail: ``label`` (as configured, or up to five of the judge's words), ``confidence`` (null if the judge didn't return it), and
     ``reason``.
     """
     task = _PROMPTS["category" if categories is not None else "free_category"]

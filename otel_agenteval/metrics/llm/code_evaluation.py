@@ -31,8 +31,8 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 
     - ``lines`` (lines with text), ``longest_line`` (characters), and ``long_lines`` (share of lines with more than 100 characters)
     - ``deepest_nesting`` (highest number of indentation levels) and ``comments`` (share of lines that are comments)
-    - ``one_letter_names`` (share of names with one letter) and ``name_length`` (mean number of characters)
-    - for Python, if the extra ``[code]`` is installed: ``complexity`` (mean cyclomatic complexity of the functions),
+    - ``one_letter_names`` (share of one-character names) and ``name_length`` (mean number of characters)
+    - for Python, if the extra ``[code]`` is installed: ``complexity`` (mean cyclomatic complexity of functions and classes),
       ``most_complex_function`` (highest complexity), and ``maintainability_index`` (0..100, of the worst block)
     """
     if len(output := turn.output or "") > OUTPUT_CHARS:
