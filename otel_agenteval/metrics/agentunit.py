@@ -259,8 +259,8 @@ DatasetCase = TraceEvent = TraceLog = AdapterOutcome = SimpleNamespace
 def register_metric(name: str, metric_class: Any) -> None:
     """Register a custom metric: a class without required arguments, or an instance, with ``evaluate(case, trace, outcome)``.
 
-    The scores are named ``code_<name>``, or ``code_custom_<name>`` if a built-in metric is already named ``code_<name>``. The names
-    ``<name>`` and ``agentunit:<name>`` refer to this metric. ``evaluate`` receives:
+    The scores are named ``code_<name>`` in snake case, or ``code_custom_<name>`` if a built-in metric already has this name. The
+    names ``<name>`` and ``agentunit:<name>`` refer to this metric. ``evaluate`` receives:
 
     - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the case's other columns
     - ``trace``: ``metadata`` with ``cost`` and ``usage`` (if known), and ``events``, each with ``type`` (``agent_prompt``,

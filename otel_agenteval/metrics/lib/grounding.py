@@ -45,7 +45,7 @@ class GivenInTurn(GivenTexts):
 
         - ``missing:sources``: There are no given texts, or the text of a tool result, document, or attachment is unknown.
         - ``truncated``: The content was truncated before otel-agenteval received it.
-        - ``too_long``: A text is longer than :data:`SCAN_LIMIT`.
+        - ``too_long``: A text read so far is longer than :data:`SCAN_LIMIT`.
         """
         turn = self._turn
         if not any(self) or _has_unknown_parts(turn):
