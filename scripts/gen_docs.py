@@ -80,7 +80,7 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         (
             "A score without a value is *skipped* (with a reason), is an *error* (with a type), or has only a label. "
             "A *vacuous* score has a fixed value, because the turn contains nothing to evaluate. Averages in reports exclude vacuous scores. "
-            "The paragraph **Detail** lists the keys that a score's `detail` can contain.\n"
+            "The paragraph **Detail** lists the metric's own keys in a score's `detail`.\n"
         ),
         "See also: " + " · ".join(_SEE_ALSO) + "\n",
         *_groups(),
@@ -305,7 +305,7 @@ metrics:
   - agenteval:MRRMetric: {maxRank: 5, passThreshold: 50}
 ```
 
-Each tool has a table of accepted names with these columns:
+Tables of accepted names have these columns:
 
 | Column | Content |
 |---|---|
