@@ -261,7 +261,7 @@ _INSTRUCTED = re.compile(r"You(?:'re| are| answer| help) [^\n]{1,400}[.!]\n+(?=\
 
 
 def _without_roles(prompt: str) -> Any:
-    """Split a prompt whose first line is ``You are ….`` into a system and a user message. Return other prompts unchanged."""
+    """Split a prompt whose first line is like ``You are ….`` into a system and a user message. Return other prompts unchanged."""
     if (found := _INSTRUCTED.match(prompt)) is None:
         return prompt
     return [{"role": "system", "content": found[0].strip()}, {"role": "user", "content": prompt[found.end() :]}]
