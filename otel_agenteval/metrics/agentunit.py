@@ -5,7 +5,7 @@
     MultiAgentMetricsCalculator(interactions, handoffs, conflicts, agent_roles).calculate_all()
 
 Interactions, hand-offs, conflicts, and roles can be AgentUnit objects, or mappings with the keys of AgentUnit or otel-agenteval.
-Unlike in AgentUnit, unknown values are None instead of 0, and centralization is at most 1.
+Unlike in AgentUnit, unknown times are None instead of 0, and centralization is at most 1.
 """
 
 from __future__ import annotations
