@@ -74,7 +74,7 @@ class SamplingRule:
     """Sampling rule for one metric. Not thread-safe, because the rule counts turns for the hourly quota.
 
     ``rate`` is the share of turns to judge (0..1). The first matching selector in ``rates`` overrides ``rate``. Turns that match
-    ``always_if`` are always judged. ``min_per_hour`` is the minimum number of judged turns per hour and agent.
+    ``always_if`` are always judged, as are an agent's first ``min_per_hour`` turns of each hour.
     """
 
     rate: float = 1.0
