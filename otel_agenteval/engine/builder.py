@@ -29,7 +29,7 @@ from ..turns.assembler import Assembler
 from ..turns.composer import REVISABLE_BYTES, Composer
 from ..turns.conversations import Conversations
 from ..turns.late_data import EarlyLogs, role_of_span
-from .ending_root import EndingRoots, TurnScorer
+from .ending_root import DeferredTurns, EndingRoots, TurnScorer
 from .engine import BEHIND_OTLP, Engine, WarmUp, check_models, limits_of, switched_on
 from .feedback import FeedbackJoiner, RecentTurns
 from .hints import Hints, name_missing_models, name_missing_packages
@@ -40,7 +40,7 @@ from .score_statistics import ScoreStatistics
 from .selected import selected
 from .status import InternalErrors, Status, watch_engine
 from .watchdog import Watchdog
-from .work import JudgedTurns
+from .work import ClosedSpans, JudgedTurns
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -149,7 +149,10 @@ def engine_from(
     assembler = Assembler(limits_of(config, decision_delay), role_of_span, waited)
     early_logs = EarlyLogs(_EARLY_BYTES, lambda: engine.config.turn.idle_timeout, waited)
     revisable = REVISABLE_BYTES if is_behind_otlp else _REVISABLE_IN_PROCESS
-    composer = Composer(config.turn.stitch_timeout, waited, revisable, config.turn.max_duration, assembler.open_spans)
+    composer = Composer(
+        config.turn.stitch_timeout, waited, revisable, config.turn.max_duration, assembler.open_spans,
+        lambda: (closed for item in worker.unhandled() if isinstance(item, ClosedSpans | DeferredTurns) and (closed := item.closed)),
+    )  # fmt: skip
     watchdog = Watchdog(lambda: engine.config.turn.max_work)
     foreign = ForeignMetrics(lambda: 1.5 * engine.config.turn.max_work, lambda: watchdog.within if watchdog.watches else None)
     evaluator = Evaluator(

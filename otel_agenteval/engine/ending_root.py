@@ -1,8 +1,8 @@
 """Evaluate turns when their root span ends in this process, and add the scores to the root span as span events.
 
 Usually, the agent's thread doesn't evaluate anything. It queues the turn for the worker, and gives the root span a lazy list of
-events. If an exporter reads this list before the worker evaluates the turn, the exporter's thread evaluates it. Each turn is
-evaluated only once. If the SDK doesn't support lazy events, the agent waits for the evaluation, which has a time budget.
+events. If an exporter reads this list before the worker evaluates the turn, the exporter's thread evaluates it. The worker
+then doesn't evaluate it again. If the SDK doesn't support lazy events, the agent waits for the evaluation, which has a time budget.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class EndingRoots:
         self._needs_content = needs_content
 
     def close(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Queue closed spans for the worker. If ``span`` is their root, also add the scores to ``span`` as span events.
+        """Queue closed spans for the worker. If ``span`` is their root, also add the scores as span events, if possible.
 
         ``still_ending`` is True if the span can still receive events, because the SDK called ``_on_ending``.
         """
@@ -156,13 +156,13 @@ class DeferredTurns:
     """Turns of one ended root span. The worker evaluates these turns, unless another thread reads the root's events earlier."""
 
     __slots__ = (
-        "_closed", "_evaluating_in", "_groups", "_is_done", "_is_dropped", "_lock", "_promised", "_scored", "_services", "_span",
-        "_was_missed", "size", "trace_key",
+        "_evaluating_in", "_groups", "_is_done", "_is_dropped", "_lock", "_promised", "_scored", "_services", "_span", "_was_missed",
+        "closed", "size", "trace_key",
     )  # fmt: skip
 
     def __init__(self, services: EndingRoots, closed: Closed, span: Any) -> None:
         self._services = services
-        self._closed: Closed | None = closed
+        self.closed: Closed | None = closed
         self._span = span
         self._groups: deque[SpanGroup] | None = None
         """Turns that aren't evaluated yet, or None until the spans are composed."""
@@ -204,7 +204,7 @@ class DeferredTurns:
 
     def drop(self, reason: str) -> None:
         """Count the turns as dropped, unless they were already evaluated or dropped."""
-        closed = self._closed
+        closed = self.closed
         if closed is not None and not self._is_dropped:
             self._is_dropped = True
             self._services.lose(closed, reason)
@@ -220,8 +220,8 @@ class DeferredTurns:
                 return
             self._evaluating_in = threading.get_ident()
             if self._groups is None:
-                assert self._closed is not None
-                self._groups = deque(services.composer.compose(self._closed))
+                assert self.closed is not None
+                self._groups = deque(services.composer.compose(self.closed))
             while self._groups:
                 group = self._groups[0]
                 scored = services.scorer.evaluate(group)
@@ -243,7 +243,7 @@ class DeferredTurns:
             self._lock.release()
 
     def _end(self) -> None:
-        self._closed = None  # the worker can't count the turns as dropped anymore
+        self.closed = None  # the worker can't count the turns as dropped anymore
         if self._is_dropped:
             self._scored = []
         events = getattr(self._span, "_events", None)

@@ -58,7 +58,7 @@ class GroupedSpans:
 
 @dataclass(slots=True)
 class EvaluatedTurn:
-    """Turn that was evaluated when it closed, except by metrics that exceeded the time budget."""
+    """Turn that was evaluated when it closed, except by the metrics in ``scored.pending``."""
 
     scored: ScoredTurn
 
@@ -120,7 +120,7 @@ class EndedConversation:
 class GivenFeedback:
     given: TurnFeedback
     last: bool = False
-    """True if the feedback has waited long enough for its turn."""
+    """True if the feedback must not wait for its turn again."""
     size = 1024
 
     @property
@@ -191,6 +191,10 @@ class WorkQueue:
             self.accepted += 1
             self._items.append((item, size))
         return True
+
+    def waiting(self) -> list[Any]:
+        with self._lock:
+            return [item for item, _ in self._items]
 
     def next_batch(self, most: int) -> QueuedBatch:
         items: list[Any] = []

@@ -1,7 +1,7 @@
 """Background thread that evaluates turns, emits scores, and handles deadlines.
 
-The agent's threads only append to the worker's queue, which has a size limit. They wait for the worker only in ``flush`` and at
-exit. The worker's thread starts with the first queued item, and wakes up at most a few times per second. If it isn't running
+Usually, the agent's threads only append to the worker's queue, which has a size limit. They wait for the worker in ``flush`` and at
+exit. The worker's thread starts with the first queued item, and usually wakes up a few times per second. If it isn't running
 (before the first item, at exit, or in a forked child), the thread that calls ``flush`` does the work.
 """
 
@@ -45,7 +45,7 @@ class Worker:
         flush: delivers buffered scores within the given seconds. Returns False if scores remain.
         max_bytes: maximum bytes in the queue. An item that doesn't fit is refused, unless ``must`` is True.
         can_emit: returns True if the outlets can accept another batch. Until then, items wait in the queue.
-        failed: receives the exception if a batch fails or the thread ends. Exceptions are logged without content.
+        failed: receives the exception of failed work.
         now: returns monotonic seconds.
     """
 
@@ -130,16 +130,19 @@ class Worker:
             take_back()
 
     def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
-        """Return (number of items ever queued, result of ``look()``). Open turns don't close while ``look`` runs."""
+        """Return (number of items ever queued, result of ``look()``). No turn closes at its deadline while ``look`` runs."""
         with self._ticking:
             found = look()
             return self.queue.accepted, found
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
-        """Call ``forget``, then drop queued items for which ``unwanted`` returns True. Meanwhile, no turn is closed or handled."""
+        """Call ``forget``, then drop queued items for which ``unwanted`` returns True. Meanwhile, no queued item is handled."""
         with self._ticking, self._handling:
             forget()
             self.queue.discard(unwanted)
+
+    def unhandled(self) -> list[Any]:
+        return [*self._in_hand, *self.queue.waiting()]
 
     # --- the thread
 
@@ -299,7 +302,7 @@ class Worker:
 
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
         """Close due turns, and then handle the queue. Return True if data might become due later. If ``upto`` is set, a caller is
-        waiting, so work without pauses. Don't start a batch after ``deadline``. If an outlet is full, retry until ``deadline``, or
+        waiting, so work without pauses. Start at most one batch after ``deadline``. If an outlet is full, retry until ``deadline``, or
         return if ``deadline`` is None. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
         """
         queue = self.queue

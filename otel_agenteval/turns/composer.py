@@ -19,6 +19,7 @@ from ..core.semconv import SCOPE
 from ..core.tenancy import trace_id_of
 from ..dialects.generic.events import kind_of_part
 from ..dialects.reader import role_in, unread_trace
+from ..dialects.step import AGENT, LLM, WORKFLOW
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, clean, cleaned, cut_long_values, join_logs
 from ..spans.sdk import from_sdk, start_of
@@ -71,6 +72,7 @@ class Composer:
         revisable_bytes: maximum total bytes of evaluated turns to keep in memory, so that late spans can revise these turns.
         max_age: maximum seconds that a turn waits for other traces after its first trace arrived.
         open_spans: function that returns one list of known spans per open trace.
+        queued: function that returns closed spans that might not be composed yet.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Composer:
         revisable_bytes: int = REVISABLE_BYTES,
         max_age: float = math.inf,
         open_spans: Callable[[], Iterable[Iterable[Any]]] = tuple,
+        queued: Callable[[], Iterable[Closed]] = tuple,
     ) -> None:
         self.spans = SpanCounts()
         self.readings = Readings()
@@ -88,7 +91,9 @@ class Composer:
         self._tenant_labels: Mapping[str, Mapping[str, str]] = {}
         self._now = now
         self._holding = threading.Lock()
-        self._lost_tools = LostTools(patience, lambda time_ns: _spans_before(open_spans(), time_ns))
+        self._open_spans = open_spans
+        self._queued = queued
+        self._lost_tools = LostTools(patience, self._running)
         self._patience = patience
         self._calls: dict[int, tuple[float, list[SpanGroup]]] = {}
         """Maps an open agent run's trace ID to (first arrival time, model calls in other traces that the run might have made)."""
@@ -161,7 +166,7 @@ class Composer:
         return records, [] if closed.late or not closed.logs else _attach_logs(records, closed.logs, closed.root is None)
 
     def _groups_in_trace(self, closed: Closed, records: list[SpanRecord], loose: Sequence[LogPart]) -> list[SpanGroup]:
-        """Return one span group for each turn in a trace. If a turn's root is still open, add the root to ``records``."""
+        """Return one span group for each turn in a trace. If an only turn's root is still open, add the root to ``records``."""
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -228,6 +233,16 @@ class Composer:
             else:
                 self._count_lost_tools([group])
         return found
+
+    def _running(self, time_ns: int) -> Iterator[SpanRecord]:
+        """Yield one span per unreleased trace whose turn might have been running at this time."""
+        yield from _spans_before(self._open_spans(), time_ns)
+        yield from self._parts.running(time_ns)
+        for closed in self._queued():
+            for record in map(record_of, closed.spans) if closed.pending is None else ():
+                if record.start_ns < time_ns <= record.end_ns and role_in(record) in (LLM, AGENT, WORKFLOW):
+                    yield record
+                    break
 
     def _count_lost_tools(self, tools: Iterable[SpanGroup]) -> None:
         for tool in tools:

@@ -1,8 +1,8 @@
 """Join traces that record the same model call, and join agent runs with their model calls in other traces.
 
 This module implements the stitching rules *same response*, *same failure*, *run without steps*, and *run in another trace* for live
-traces. For recorded files, see :mod:`.relations`. Response IDs and failed calls stay in memory while their turn can be revised.
-If a turn isn't evaluated yet, its duplicates join the turn. Otherwise, its duplicates are collected, and the turn is revised once.
+traces. For recorded files, see :mod:`.relations`. Response IDs and failed calls match only while their turn can be revised. If a
+turn isn't evaluated yet, its duplicates join the turn. Otherwise, its duplicates are collected, and then the turn is revised.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Duplicates:
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
+        self.running = stitcher.running
         self._max_bytes = max_bytes
         self.forget()
 

@@ -59,7 +59,7 @@ class _ReleasedTurn:
 
 class LostTools:
     """Tools in separate traces that wait for their turn. A tool waits ``patience`` seconds, or longer if an open turn might have
-    called it. ``running(time_ns)`` returns one span per open trace that began before this time. Not thread-safe.
+    called it. ``running(time_ns)`` returns one span per unreleased trace that might have called it. Not thread-safe.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
@@ -109,7 +109,7 @@ class LostTools:
             if now - since < self._patience and not everything:
                 break
             owner = self._owner_of(tool, everything)
-            if owner is None and not everything and any(self._open_traces_before(tool)):
+            if owner is None and not everything and any(self._unreleased_traces_at(tool)):
                 continue
             self._tools.remove((since, tool))
             if owner is None:
@@ -133,10 +133,10 @@ class LostTools:
     def _owner_of(self, tool: SpanGroup, at_end: bool = False) -> SpanGroup | None:
         at = tool.root.start_ns
         owners = [one for one in self._turns.get(process_of(tool.root), ()) if one.start_ns <= at <= one.end_ns]
-        if len(owners) != 1 or (not at_end and any(trace != owners[0].root[0] for trace in self._open_traces_before(tool))):
+        if len(owners) != 1 or (not at_end and any(trace != owners[0].root[0] for trace in self._unreleased_traces_at(tool))):
             return None
         return owners[0].group()
 
-    def _open_traces_before(self, tool: SpanGroup) -> Iterator[int]:
+    def _unreleased_traces_at(self, tool: SpanGroup) -> Iterator[int]:
         process = process_of(tool.root)
         return (span.trace_id for span in self._running(tool.root.start_ns) if process_of(span) == process)

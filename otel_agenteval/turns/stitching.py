@@ -1,8 +1,8 @@
 """Join model calls in separate traces into turns, by comparing IDs, messages, and token counts.
 
-If an agent loop lacks an agent span, each model call is a separate trace. A *piece* consists of one or more joined calls. A piece
-waits if its last call requests tools, or if its first prompt has tool results that an unknown call requested. The rules, such as
-*next call*, are in docs/internals/turn-stitching-rules.md. Of turns with agent spans, only a thread's messages are joined.
+If an agent loop lacks an agent span, each model call can be a separate trace. A *piece* consists of one or more joined calls. A
+piece waits if its last call requests tools, or if its first prompt has tool results that an unknown call requested. The rules, such
+as *next call*, are in docs/internals/turn-stitching-rules.md. Of turns with agent spans, only a thread's messages are joined.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from ..core.tenancy import number_in
 from ..core.turn import Message
 from ..dialects.step import INNER, LLM, TOOL, UNKNOWN, Step
+from ..spans.record import SpanRecord
 from .reading.llm_calls import TurnCalls
 from .reading.turn import TurnReader
 from .roots import SpanGroup
@@ -84,7 +85,7 @@ class _Piece:
         self.result_ids = dict.fromkeys(result.call_id for result in results if result.call_id)
         """Call IDs of new tool results, which are after the last assistant message in the first prompt."""
         self.lacks_request = bool(self.result_ids)
-        """True if the first prompt has new tool results, but the model call that requested these tools is missing."""
+        """True if the first prompt has IDs of new tool results, but the model call that requested these tools is missing."""
         self.continues = bool(new_messages) and not has_user_message(new_messages)
         """True if the first prompt has new messages, and the user didn't send any of them."""
 
@@ -212,8 +213,8 @@ class _PieceIndex:
 class Stitcher:
     """Store of pieces. A piece waits until it is complete, or for ``patience`` seconds without a new trace. Not thread-safe.
 
-    If ``max_bytes`` is exceeded, the largest tenant's oldest piece is released. A piece waits at most ``max_age`` seconds after its
-    first trace arrived.
+    If ``max_bytes`` is exceeded, the largest tenant's oldest piece is released. A piece is also released if a trace is added at
+    least ``max_age`` seconds after the piece's first trace.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
@@ -312,6 +313,12 @@ class Stitcher:
         released += self._threads.due(math.inf, math.inf)
         return sorted(released, key=lambda group: group.root.start_ns)
 
+    def running(self, time_ns: int) -> Iterator[SpanRecord]:
+        """Yield the first root of each held piece that was running, or waiting for a tool, at this time."""
+        for piece in self._held.values():
+            if piece.start_ns < time_ns and (piece.waits or time_ns <= piece.end_ns):
+                yield piece.first_group.root
+
     def traces(self) -> set[int]:
         held = {record.trace_id for piece in self._held.values() for group in piece.groups for record in group.members}
         return held | self._threads.traces()
@@ -345,7 +352,7 @@ class Stitcher:
                     yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Return the only waiting piece that a call can continue by the rule *next call*, or None if several or no pieces fit."""
+        """Return the only waiting piece that a call can continue by the rule *next call*, or None."""
         if not is_bare_call(piece.first_group):
             return None
         program = _program_key(piece.first_group, piece.first_call)
@@ -434,7 +441,7 @@ def _program_key(group: SpanGroup, call: Step) -> Hashable:
 
 
 def _min_tokens(held: _Piece) -> int:
-    """Return the minimum number of input tokens that a call needs to continue the piece ``held``."""
+    """Return how many tokens the next call's prompt repeats: the last prompt's and, without tool call IDs, the last answer's."""
     last = steps_of(held.last_group).llm[-1]
     answer_tokens = 0 if held.requested_ids else last.output_tokens or 0  # without ids, only tokens can be compared
     return (last.input_tokens or 0) + answer_tokens
