@@ -51,7 +51,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     if transcript is None:
         return skip("missing:transcript")
     if isinstance(turn.ground_truth, (dict, list, tuple)):
-        raise MetricError("invalid_reference", "ground_truth: must be a string with the correct transcript")
+        raise MetricError("invalid_reference", "ground_truth: must be text, not an object or list")
     if not (reference := jsonio.text_of(turn.ground_truth)).strip():
         return skip("missing:ground_truth")
     if len(reference) > _LONGEST or len(transcript) > _LONGEST:
@@ -93,7 +93,7 @@ def code_audio_silence(turn: Turn) -> Result:
     The score is skipped for these reasons:
 
     - ``missing:audio``: the turn doesn't contain recordings.
-    - ``media_not_open``: the metric isn't allowed to open any recording.
+    - ``media_not_open``: the turn has no recording that the metric may open.
     - ``too_long``: the turn has more than 20 recordings that the metric is allowed to open.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``silence``, and ``longest_silence_s``.

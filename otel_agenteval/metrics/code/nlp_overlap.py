@@ -125,7 +125,7 @@ def code_bleu(
       the number of references exceeds a million.
 
     Parameters:
-        references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the
+        references: Reference text, or a list of reference texts. The default is the turn's references or, if unset, the
             turn's ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         max_n: Maximum number of words in an n-gram.
         tokenizer: How to split texts into words. ``ms`` converts text to upper case. Each symbol or punctuation mark is a separate
@@ -339,7 +339,7 @@ def code_rouge(
     as ``too_long``. An empty output isn't skipped.
 
     Parameters:
-        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if unset, the
             turn's ground truth.
         variant: Units to compare, as described above.
         measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.
@@ -361,7 +361,7 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
     empty output isn't skipped. The score is skipped for the same reasons as in ``code_rouge``.
 
     Parameters:
-        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, the
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if unset, the
             turn's ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         n: Number of words in an n-gram.
         measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.

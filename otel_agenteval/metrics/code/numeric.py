@@ -6,7 +6,7 @@ LaTeX's ``{,}`` can separate groups of three digits (``1,234`` is 1234). ``3 × 
 notations if they are unambiguous: ``4,2``, ``0,125``, and ``1999,99`` have a decimal comma, ``12,34,567`` is 1234567, and
 ``1.234,56`` is 1234.56. ``(4,2)``, ``ports 8080,8443``, and ``in 2024,12 people`` contain two numbers each.
 
-If the output contains other text, ``extract`` selects the number. A hyphen after a letter or digit isn't a sign: ``COVID-19``
+If the output contains other text, ``extract`` selects the number. A hyphen after a digit or Latin letter isn't a sign: ``COVID-19``
 contains 19, and ``3-5`` contains 3 and 5. ``NaN`` and ``Infinity`` aren't numbers.
 """
 
