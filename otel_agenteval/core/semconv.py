@@ -319,7 +319,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         SERVE_CONNECTIONS_REFUSED, "counter", "{connection}", ("listener", "reason"),
         "Refused connections, by reason: limit (too many), scheme (wrong use of TLS), server_certificate or client_certificate (rejected), or handshake (other TLS failures).", about_us=True,
     ),
-    Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1. The labels contain the versions of otel-agenteval and Python.", about_us=True, over="max"),
+    Instrument(BUILD_INFO, "gauge", "", ("version", "python"), "Always 1. The labels contain the otel-agenteval and Python versions.", about_us=True, over="max"),
     Instrument(
         CERTIFICATE_EXPIRY, "gauge", "s", ("file",),
         "Earliest expiry of the certificates in cert_file or client_ca_file of serve.tls, in seconds since the Unix epoch.", about_us=True,
