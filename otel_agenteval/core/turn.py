@@ -1,7 +1,7 @@
 """A turn: one user request and everything that the agent did to answer it.
 
 All entry points create a :class:`Turn`. A turn from spans computes its larger fields on first use. A turn from
-:meth:`Turn.from_dict` has all fields immediately. Metrics never change turns.
+:meth:`Turn.from_dict` has all fields immediately. Metrics must not change turns.
 
 A field is *unknown* if it is ``None``, or an empty list, dict, or string. Three empty values are known: ``output == ""`` (the agent
 returned no text), ``tool_calls == []`` (the agent called no tools), and ``retrieved_ids == []`` (the search found nothing).
@@ -68,7 +68,7 @@ class ErrorInfo:
     """Details of a failure. Even an object without a type and a message means that something failed."""
 
     type: str | None = None
-    """Low-cardinality name: an exception class, an HTTP status, ``timeout``, or ``cancelled``."""
+    """Low-cardinality name, such as an exception class, an HTTP status, ``timeout``, or ``cancelled``."""
     message: str | None = None
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Message:
     """Message of the conversation, as a model received or wrote it."""
 
     role: str
-    """``system``, ``user``, ``assistant``, or ``tool``."""
+    """Usually ``system``, ``user``, ``assistant``, or ``tool``."""
     content: str | None = None
     """The joined text parts, or None if the message has no text parts."""
     reasoning: str | None = None
@@ -95,7 +95,7 @@ class Message:
     name: str | None = None
     finish_reason: str | None = None
     attachments: Sequence[dict[str, Any]] = ()
-    """``{modality, mime_type, uri | data}`` of each part that isn't text."""
+    """``{modality, mime_type, uri | data | file_id}`` of each media or file part."""
     extra: Mapping[str, Any] | None = None
     """Other keys and values of the message."""
 
@@ -196,7 +196,7 @@ class Document:
 
 @dataclass(slots=True)
 class Retrieval:
-    """One search and the documents that it returned."""
+    """One search, or one reranking without a search, and its documents."""
 
     query: str | None = None
     documents: list[Document] = field(default_factory=list)
@@ -204,7 +204,7 @@ class Retrieval:
 
 @dataclass(slots=True)
 class AgentRun:
-    """Run of one agent in the turn. The first entry of ``agent_runs`` is the root agent, if the turn has a root agent."""
+    """Run of one agent in the turn. If the turn has a root agent, it is usually the first entry of ``agent_runs``."""
 
     name: str | None = None
     span_id: str | None = None
@@ -226,7 +226,7 @@ class Handoff:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts of the turn: sums over leaf model calls or, if these calls lack counts, totals of the root or agent spans."""
+    """Token counts of the turn: usually sums over model calls or, if these calls lack counts, totals of the root or agent spans."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -300,12 +300,12 @@ class Turn:
     start: datetime.datetime | None
     """Start time, in UTC."""
     duration_s: float | None
-    """Wall-clock seconds from the root span's start to its end, or to a later end of an agent, model, or tool span."""
+    """Wall-clock seconds from the root span's start to its end, or to a later end of, for example, a model span."""
     close_reason: CloseReason | None
     complete: bool
     """False if part of the turn is known to be missing."""
     truncated: bool
-    """True if content was truncated before it was received."""
+    """True if an attribute was truncated or dropped."""
     revision: int
     supersedes: str | None
     error: ErrorInfo | None
@@ -322,7 +322,7 @@ class Turn:
     """``completed``, ``unknown``, ``requested_credentials``, ``asked_clarification``, or ``awaiting_confirmation``."""
     llm_calls: list[LlmCall]
     tool_calls: list[ToolCall] | None
-    """Tool calls in the order of their start times."""
+    """Tool calls, usually in the order of their start times."""
     tool_definitions: list[dict[str, Any]]
     """Available tools, as ``{type, name, description, parameters}``. ``parameters`` is a JSON Schema."""
     retrievals: list[Retrieval]
