@@ -170,8 +170,8 @@ def instrument(
         tracer_provider: SDK provider to attach to. The default is the global provider.
         logger_provider: provider for reading messages in log records and writing log events. The default is the global provider.
         meter_provider: provider for exporting OTLP metrics if ``outlets.otlp_metrics`` is on. The default is the global provider.
-        config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, the configuration comes
-            from the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
+        config: a :class:`Config`, a mapping with the same keys, or a YAML file's path (default: ``OTEL_AGENTEVAL_CONFIG_FILE``).
+            ``OTEL_AGENTEVAL_…`` variables override the file. A mapping overrides both, and a Config replaces both.
         prometheus_port: serve ``/metrics`` on this loopback port, instead of adding metrics to the default Prometheus registry.
         create_provider: True to create a global TracerProvider if there is no SDK TracerProvider. For quickstarts and demos.
 

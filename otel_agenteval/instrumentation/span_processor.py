@@ -50,8 +50,8 @@ class AgentEvalSpanProcessor(SpanProcessor):
     """Span processor that rebuilds turns from GenAI spans, evaluates them, and exports the scores.
 
     Args:
-        config: a :class:`Config`, a mapping with the same keys, or the path of a YAML file. By default, the configuration comes
-            from the file in ``OTEL_AGENTEVAL_CONFIG_FILE`` and from ``OTEL_AGENTEVAL_…`` variables.
+        config: a :class:`Config`, a mapping with the same keys, or a YAML file's path (default: ``OTEL_AGENTEVAL_CONFIG_FILE``).
+            ``OTEL_AGENTEVAL_…`` variables override the file. A mapping overrides both, and a Config replaces both.
         logger_provider: provider for writing log events. The default is the global LoggerProvider.
         meter_provider: provider for exporting OTLP metrics if ``outlets.otlp_metrics`` is on. The default is the global provider.
         clock: source of the current time, which tests replace.
