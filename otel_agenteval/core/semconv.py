@@ -277,7 +277,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(EMIT_WAITING, "gauge", "{record}", ("outlet",), "Records (scores, spans, or messages) that are waiting in an outlet.", about_us=True),
     Instrument(
-        OUTLET_DELIVERING, "gauge", "", ("outlet",), "1 if an outlet works, or 0 if its last delivery failed. The log and /readyz?verbose report the reason.",
+        OUTLET_DELIVERING, "gauge", "", ("outlet",), "1 if an outlet works, or 0 if its last delivery failed or hangs. For the reason, see the log.",
         about_us=True, over="min",
     ),
     Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Score events for root spans, by outcome: ending or late_order (added), or why an event wasn't added.", about_us=True),
