@@ -425,10 +425,10 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 
 _ABOUT = """\
-Each page shows the judge prompts of one metric family, filled with the data of one realistic turn. The table on this page lists the size of
+Each page shows the judge prompts of one metric family, filled with the data of one realistic turn. The table lists the size of
 each metric's prompts in tokens. `scripts/gen_docs.py` generates these pages.
 
-The turn is `tests/data/prompt_turn.json` (about 2,500 tokens). For metrics that evaluate code, output fields, images, audio, or video, we
+The turn is `tests/data/prompt_turn.json` (about 2,000 tokens of text). For metrics that evaluate code, output fields, images, audio, or video, we
 add such data to the turn. Instead of a model, a script replies in the requested format, so that every stage of a metric runs.
 
 Token counts are estimates, as for `judge.max_input_tokens`: four ASCII characters, or one other character, count as one token.
