@@ -71,7 +71,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         context.detach(self._tokens.pop())
 
     def add(self, **references: Any) -> None:
-        """Add references to the block's turns that aren't closed yet.
+        """Add references to the block's turns, except turns that are already scored or that start in a nested block.
 
         Raises:
             ConfigError: If called outside the ``with`` block.

@@ -168,7 +168,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("agenteval", "scores of agent turns").addoption(
         "--agenteval-report",
         metavar="FILE",
-        help="append every score of a test to FILE as JSON lines (with xdist, to FILE.<worker>)",
+        help="append every score that a test computes to FILE as JSON lines (with xdist, to FILE.<worker>)",
     )
 
 
