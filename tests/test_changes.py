@@ -258,7 +258,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_a_warning(tmp_path: P
     (tmp_path / "file").write_text("")
     with engine_of(judged_config(tmp_path / "file" / "statistics.json")) as engine:
         engine.pipeline.statistics.changes_in(turns([0.9] * 3))
-    assert "are not kept across restarts" in caplog.text
+    assert "file unusable, so a restart can lose estimates" in caplog.text
 
 
 def test_the_terminal_shows_it_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:

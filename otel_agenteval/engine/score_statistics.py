@@ -201,4 +201,4 @@ class StateFile:
         if not self._warned:
             self._warned = True
             why = getattr(error, "strerror", None) or type(error).__name__
-            _log.warning("statistics.state: %s: estimates and changes are not kept across restarts: %s", self.path, why)
+            _log.warning("statistics.state: %s: file unusable, so a restart can lose estimates and changes: %s", self.path, why)
