@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
-"""Maximum number of scored turns to remember for user feedback: the first in a sidecar, the second in an agent's process."""
+"""Maximum number of scored turns to remember for user feedback: first behind OTLP or an exporter, then behind a span processor."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
-"""Maximum bytes of evaluated turns that an agent's process keeps in case late spans arrive. Late spans are rare in this process."""
+"""Maximum bytes of evaluated turns to keep in case late spans arrive behind a span processor, where late spans are rare."""
 _EARLY_BYTES = 32 * 1024 * 1024
 """Maximum total bytes of log records that wait for their spans."""
 
