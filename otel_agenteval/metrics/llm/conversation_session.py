@@ -1,7 +1,7 @@
 """The judged (``llm_``) metrics evaluate a whole conversation, or an answer within it.
 
 The conversation consists of the messages in ``history`` that ``messages`` doesn't repeat, followed by the turn's ``messages``. If
-``messages`` is empty, the conversation is also empty. Messages that contain only tool calls or tool results don't count.
+``messages`` is empty, the conversation is also empty. Messages with tool calls or results, but without text, don't count.
 """
 
 from __future__ import annotations
