@@ -7,7 +7,7 @@ The judge receives frames with their positions in the video, from the first of t
    extra ``[media]``.
 
 If neither source is available, the judge receives only the video's HTTP address or, without an address, the video's ID as text. An
-HTTP address is an error with providers other than ``openai`` and ``gemini``. Any other URL is always an error. If otel-agenteval
+HTTP address is an error with providers other than ``openai`` and ``gemini``. Any other URL is an error. If otel-agenteval
 opened the video file, the judge also reads measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps,
 and frozen and black periods. If the turn doesn't contain a video, the score is skipped as ``missing:video``.
 """
