@@ -1,7 +1,7 @@
 """Functions that remove metadata, such as locations, names, comments, and previews, from images and WAV files.
 
 Pixels and samples stay unchanged, byte for byte, because the content isn't decoded. Each format has an allowlist of chunks that
-affect the pixels or the sound, with their maximum lengths. All other chunks are removed. The orientation in a JPEG's Exif data is
+affect the pixels or the sound. All other chunks are removed. The orientation in a JPEG's Exif data is
 kept, so that the image stays upright.
 
 Color profiles (ICC) can name a vendor, device, or owner, and contain arbitrary data. Only primaries, white point, and curves are

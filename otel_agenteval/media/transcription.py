@@ -43,7 +43,7 @@ _EXTENSIONS = {
 def transcribed(content: MediaContent, wanted: Transcription) -> str:
     """Return a recording's transcript, which is empty if the recording has no speech. Raises MetricError with the type
     ``transcriber_unreachable``, ``transcriber_timeout``, ``transcriber_refused`` (for example, for an unsupported recording), or
-    ``transcriber_failed``. Raises MissingExtra if faster-whisper is missing.
+    ``transcriber_failed``. A local model also raises the errors of :func:`samples_of`, and MissingExtra without faster-whisper.
     """
     return _transcriber(wanted, os.getpid()).text_of(content)
 

@@ -1,8 +1,8 @@
 """Embedders: a client for an embedding server, and two embedders that run in this process free of charge.
 
 The local text model is a table with one vector for each of 32,000 word pieces. A text's vector is the mean of its word pieces'
-vectors, computed in less than a millisecond. Similar vectors mean similar topics. Paraphrases have a similarity of 0.5 to 1, and
-unrelated texts have a similarity below 0.2. Word order is ignored, so negation isn't recognized. Scores aren't comparable with
+vectors, computed in less than a millisecond. Similar vectors mean similar topics. Paraphrases usually have a similarity of 0.5 to 1,
+and unrelated texts below 0.2. Word order is ignored, so negation isn't recognized. Scores aren't comparable with
 scores from other models.
 
 The local model for images and texts is a CLIP or SigLIP model that Hugging Face tools exported to ONNX. This package doesn't
@@ -52,7 +52,7 @@ class Embedder(EmbedderModel):
         api_key: API key, sent as bearer token.
         images: format of images in requests. ``text``: image URIs in the list of texts. ``object``: a list of ``{"image": ...}``
             and ``{"text": ...}`` objects (Jina's format). ``messages``: one image per request (vLLM's format).
-        cache: mapping from text to vector, used as a cache. Default: no cache.
+        cache: mapping from a text's hash to its vector. Default: no cache.
         **requests: same options as for :class:`Judge`: ``headers``, ``timeout``, ``deadline``, ``max_concurrency``,
             ``requests_per_minute``, ``tokens_per_minute``, and ``prices``.
 
@@ -205,7 +205,7 @@ class InProcessEmbedder(EmbedderModel):
         self.ledger = AccountLedger()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector per text, in order, normalized to length 1. A text without words gets a zero vector."""
+        """Return one vector per text, in order, normalized to length 1. Without words, ``local/wordllama`` returns a zero vector."""
         start = SYSTEM_CLOCK.monotonic()
         with self._lock:
             if not self._is_read:

@@ -51,9 +51,9 @@ class EndedClaim(NamedTuple):
 class Outbox:
     """Changes that wait in this process until they are sent to the queue's file or server.
 
-    ``held`` contains new jobs, and ``ended`` contains claims that ended. If another thread holds the queue's lock, new jobs are
-    first added to ``incoming``. Jobs that were sent are removed, and jobs that don't fit into the queue move to ``left_out``. Only
-    :meth:`set_aside` may be called without the queue's lock.
+    ``held`` contains new jobs, and ``ended`` contains claims that ended. If the queue fails and another thread holds its lock, new
+    jobs are first added to ``incoming``. Jobs that were sent are removed, and jobs that don't fit into the queue move to
+    ``left_out``. Only :meth:`set_aside` may be called without the queue's lock.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -129,7 +129,7 @@ class JobQueue(ABC):
 
     @abstractmethod
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs, by priority and then by arrival. After ``lease`` seconds, the jobs become due again."""
+        """Claim up to ``n`` due jobs, per shard by priority and then by arrival. After ``lease`` seconds, the jobs become due again."""
 
     @abstractmethod
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:

@@ -9,7 +9,7 @@ stores the latest lease token of each job.
 
 Streams are never trimmed. A job is removed when it is acknowledged, when it fails, or when a job of higher priority needs the space.
 
-All keys of a shard have the same hash tag, so a cluster stores them together. All processes use the server's clock. While the
+All keys of a shard have the same hash tag, so a cluster stores them together. Leases use the server's clock. While the
 server is unreachable, new jobs wait in this process, up to a size limit, and connection attempts continue with pauses.
 """
 

@@ -58,7 +58,7 @@ class SqliteQueue(JobQueue):
     """Job queue in an SQLite file. The first call opens the file, whose folder must exist.
 
     If the file is unavailable, the queue retries at most once a second. Meanwhile, new jobs and ended claims wait in this process,
-    and ``failed`` gets each error. :meth:`claim`, :meth:`extend`, and :meth:`dead_letters` raise ``sqlite3.Error`` or ``OSError``.
+    and ``failed`` gets each error. :meth:`claim`, :meth:`extend`, and reading methods can raise ``sqlite3.Error`` or ``OSError``.
     """
 
     is_shared = False

@@ -1,4 +1,4 @@
-"""Wire format of OpenAI's Responses API. Requests use ``store: false``, so that the server stores nothing."""
+"""Wire format of OpenAI's Responses API. Requests ask the server not to store them (``store: false``)."""
 
 from __future__ import annotations
 
