@@ -71,7 +71,7 @@ class Conversations:
         idle_timeout: seconds without a new turn after which a conversation ends.
         max_open: maximum number of open conversations. If exceeded, the longest idle conversation ends.
         max_turns: maximum number of turns per conversation. If exceeded, the oldest turns are dropped.
-        max_bytes: maximum total bytes. If exceeded, ended conversations are dropped, and then the longest idle conversation ends.
+        max_bytes: maximum total bytes. If exceeded, ended conversations are dropped. Then the longest idle ones end, except the latest.
         now: function that returns monotonic seconds.
         gives_history: True if callers set each turn's ``history`` to the result of :meth:`before`.
     """

@@ -248,7 +248,7 @@ def _kind_of(path: str, fault: str) -> str:
     if columns & _CASE_KEYS:
         return f"a dataset; run your agent on it with `otel-agenteval experiment MODULE:FUNCTION {path}`"
     if path.endswith((".csv", ".tsv")):
-        return "CSV; export the traces as OTLP/JSON"
+        return "CSV or TSV; export the traces as OTLP/JSON"
     return f"text without spans (line {fault.removeprefix(f'{path}:')})"
 
 
