@@ -1,9 +1,9 @@
 """Embedders: a client for an embedding server, and two embedders that run in this process free of charge.
 
 The local text model is a table with one vector for each of 32,000 word pieces. A text's vector is the mean of its word pieces'
-vectors, computed in less than a millisecond. Similar vectors mean similar topics. Paraphrases usually have a similarity of 0.5 to 1,
-and unrelated texts below 0.2. Word order is ignored, so negation isn't recognized. Scores aren't comparable with
-scores from other models.
+vectors, computed in less than a millisecond. Similar vectors mean similar topics. Paraphrases often have a similarity of 0.5 to 1,
+and unrelated texts below 0.2. Word order is ignored, so negation isn't recognized. Scores aren't comparable with scores from other
+models.
 
 The local model for images and texts is a CLIP or SigLIP model that Hugging Face tools exported to ONNX. This package doesn't
 include the weights. The model's folder must contain ``tokenizer.json`` and ``preprocessor_config.json``. The model itself is in
@@ -205,7 +205,7 @@ class InProcessEmbedder(EmbedderModel):
         self.ledger = AccountLedger()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector per text, in order, normalized to length 1. Without words, ``local/wordllama`` returns a zero vector."""
+        """Return one vector per text, in order, normalized to length 1. For a text without words, it can be a zero vector."""
         start = SYSTEM_CLOCK.monotonic()
         with self._lock:
             if not self._is_read:

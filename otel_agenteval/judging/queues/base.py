@@ -129,7 +129,7 @@ class JobQueue(ABC):
 
     @abstractmethod
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs, per shard by priority and then by arrival. After ``lease`` seconds, the jobs become due again."""
+        """Claim up to ``n`` due jobs, by priority and arrival in each shard. After ``lease`` seconds, the jobs become due again."""
 
     @abstractmethod
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
