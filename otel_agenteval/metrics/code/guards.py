@@ -1,9 +1,9 @@
 """These metrics detect wrong or repeated tool calls, leaks, injected instructions, and links or numbers that no source contains.
 They don't block answers or require reference data.
 
-To protect the turn's content, score details quote only tool names and short texts. These texts are ungrounded URLs and numbers,
-the nearest number in the sources, and the first four characters of some secrets. The metrics search the first 100,000
-characters of each text. If a text is longer, most metrics set ``detail.truncated``.
+To protect the turn's content, score details quote only tool names, ungrounded URLs and numbers, the nearest number in the
+sources, and the first four characters of some secrets. The metrics search the first 100,000 characters of each text. If a text
+is longer, most metrics set ``detail.truncated``.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def code_tool_success(
 
     A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure with a later, successful call
     to the same tool with similar arguments, unless that call returned ``""``. This second rule doesn't apply if you set
-    ``threshold``, or use an AgentEval or AgentUnit name, which sets ``threshold``.
+    ``threshold``, or use an AgentEval or AgentUnit name.
 
     Parameters:
         empty_value: Value if no tool call counts. This value is vacuous. If null, the score is skipped.
