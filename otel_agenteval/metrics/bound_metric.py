@@ -169,8 +169,8 @@ class BoundMetric:
         self._inverse = bool(call.get("inverse")) and "inverse" not in accepts
         threshold = call.get("threshold", metric.own_threshold)
         self.threshold = metric.threshold if threshold is None else threshold
-        is_ratio = metric.unit == "1" and metric.name in builtin() and metric.family != "composite"  # the latter combine others
-        if is_ratio and threshold is not None and abs(threshold) > 1:
+        is_ratio = metric.unit == "1" and metric.family != "composite" and call.get("metric") not in ("dot", "euclidean")
+        if is_ratio and metric.name in builtin() and threshold is not None and abs(threshold) > 1:
             raise ConfigError(f"{metric.name}.threshold: must be from -1 to 1, got {threshold:g}. Example: for 90 %, set 0.9")
         self._truth = call.get("ground_truth") if "ground_truth" not in accepts else None
         for generic in ("threshold", "inverse", "ground_truth"):

@@ -91,6 +91,13 @@ def test_threshold_of_a_ratio_is_refused_outside_its_range(name: str, given: flo
     assert oa.get_metric("code_latency", threshold=5).threshold == 5
 
 
+@pytest.mark.parametrize("measure", ["dot", "euclidean"])
+def test_threshold_above_1_is_accepted_for_other_measures(measure: str) -> None:
+    assert oa.get_metric("embed_similar", value="a", metric=measure, threshold=2).threshold == 2
+    with pytest.raises(oa.ConfigError, match="threshold: must be from -1 to 1, got 2"):
+        oa.get_metric("embed_similar", value="a", threshold=2)
+
+
 @pytest.mark.parametrize("name", ["trusys:latency", "code_latency_threshold"])
 def test_a_threshold_in_milliseconds_is_on_no_scale(name: str) -> None:
     assert live_metric(name, {"threshold": 2000}, scale=100).params["threshold_ms"] == 2000
