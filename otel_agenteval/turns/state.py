@@ -148,7 +148,7 @@ class OpenTrace:
 
 @dataclass(slots=True)
 class Closed:
-    """Closed spans that can be evaluated. They are exactly one turn (``sole``), or belong to any number of turns."""
+    """Closed spans that can be evaluated. They are one turn (``sole``), or belong to any number of turns."""
 
     trace_id: int
     spans: list[Any]
@@ -156,7 +156,7 @@ class Closed:
     complete: bool
     root: Any = None
     sole: bool = False
-    """True if the spans are exactly one turn with the root ``root``."""
+    """True if the spans are one turn with the root ``root``, unless :func:`~.separation.separate` splits this turn."""
     remainder: bool = False
     """True if turns below this local root closed earlier. The remaining spans are a turn only if the root is a GenAI span."""
     logs: dict[int, list[LogPart]] | None = None

@@ -1,6 +1,6 @@
 """Join a thread's traces if each message in the thread is a separate trace, as in some agent teams.
 
-A message from outside the thread starts a turn, and later messages join this turn. A pause or the maximum age ends the turn.
+A message from outside the thread starts a turn. Later messages join it until, for example, a pause or the next outside message.
 """
 
 from __future__ import annotations
