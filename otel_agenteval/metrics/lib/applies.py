@@ -40,7 +40,7 @@ def _states(turn: Turn, *names: str) -> bool:
 
 
 def an_interaction(turn: Turn, params: Params) -> str | None:
-    """Turns in which an agent called another agent or sent it a message."""
+    """Turns in which an agent called, messaged, or handed off to another agent."""
     return None if interactions_of(turn) else "missing:interactions"
 
 
