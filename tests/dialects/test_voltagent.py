@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from otel_agenteval.dialects.reader import read
-from tests.support.spans import span
+from otel_agenteval.turns.reading.turn import build_turn
+from tests.support.spans import chat, span
 
 AGENT = {"entity.type": "agent", "entity.name": "bot", "voltagent.operation_id": "o"}
 
@@ -35,3 +36,12 @@ def test_workflows_and_conversations():
     attributes = {"entity.type": "workflow", "input": "a", "output": "b", "conversation.id": "c"}
     step = read(span(1, name="w", attributes=attributes, scope="@voltagent/core"))
     assert (step.input_value, step.output_value, step.conversation_id) == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("inner", [{}, {"gen_ai.usage.input_tokens": 90, "gen_ai.usage.output_tokens": 9}])
+def test_tokens_that_another_instrumentation_also_counted(inner):
+    """An agent's total isn't added to the counts of its calls."""
+    bot = one(1, attributes={"usage.prompt_tokens": 100, "usage.completion_tokens": 10}, ms=90)
+    spans = [bot, one(2, "llm", 1, ms=80), chat(3, 2, says="hi", at=1, attributes=inner)]
+    usage = build_turn(bot, spans, close_reason="root_ended").usage
+    assert (usage.input_tokens, usage.output_tokens) == ((90, 9) if inner else (100, 10))

@@ -42,7 +42,9 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
     nested = any(step.record.span_id in parents for step in steps)
     if nested and (len(steps) > 2 or any(step.loop for step in steps)):
         loops += _open_loops(turn)
-    return _without_duplicates(turn, nested), loops
+    calls = _without_duplicates(turn, nested)
+    counted = {id(turn.tree.nearest(one, "loop", lambda at: at.loop)) for one in calls if loops and one.output_tokens is not None}
+    return calls, [loop for loop in loops if id(loop) not in counted]
 
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
@@ -325,9 +327,7 @@ def _counts_more(source: Step, target: Step) -> bool:
 def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
-    """Remove and return the latest span in ``running`` that matches ``step`` and isn't in ``taken``, or None. Also remove spans
-    that can't match later spans. Compare spans with ``is_alike`` or, if None, require that ``step`` ran during the other span.
-    """
+    """Remove and return the latest matching span in ``running``, or None. If ``is_alike`` is None, ``step`` must have run during it."""
     record = step.record
     found: Step | None = None
     ended = compared = 0
