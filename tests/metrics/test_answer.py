@@ -122,6 +122,10 @@ def test_an_error_type_can_say_that_content_was_filtered(error_type: str) -> Non
         pytest.param({"llm_calls": calls("stop", "tool_calls")}, "ok", True, id="calls that stopped are unfiltered"),
         pytest.param({"llm_calls": calls(None, "length")}, "ok", True, id="one stated reason is enough"),
         pytest.param({"error": ErrorInfo("TimeoutError")}, "skipped", None, id="another error says nothing"),
+        pytest.param({"error": ErrorInfo("error", "Guardrail service: timeout")}, "skipped", None, id="nor does another message"),
+        pytest.param(
+            {"error": ErrorInfo("error", "Guardrail tripwire triggered: {}")}, "ok", False, id="a tripwire without a type"
+        ),
     ],
 )
 def test_content_not_filtered(known: dict[str, Any], status: str, passed: bool | None) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from otel_agenteval import load_turns
+from otel_agenteval import get_metric, load_turns
 from otel_agenteval.dialects.reader import read
 from otel_agenteval.spans.record import SpanEvent
 from tests.support.process import run
@@ -14,6 +14,7 @@ from tests.support.recordings import unpack
 from tests.support.spans import agent, chat, span, tool, turn_of
 
 LANGCHAIN = "openinference.instrumentation.langchain"
+OPENAI_AGENTS = "openinference.instrumentation.openai_agents"
 TRACELOOP = "opentelemetry.instrumentation.langchain"
 
 
@@ -193,6 +194,29 @@ def test_an_exception_that_steers_is_no_failure(kind):
 def test_an_agent_that_left_the_turn_to_another_has_not_failed(tmp_path):
     turn = recorded("langchain-otel_genai/s7h.jsonl", tmp_path)
     assert [(run.name, run.error) for run in turn.agent_runs] == [("triage_agent", None), ("billing_agent", None)]
+
+
+def chain(number, parent, name, *, at, failure=None):
+    return span(number, parent, name, {"openinference.span.kind": "CHAIN"}, scope=OPENAI_AGENTS, ms=5, at=at, error=failure)
+
+
+@pytest.mark.parametrize(
+    ("later", "failed"),
+    [
+        pytest.param([], True, id="nothing else"),
+        pytest.param([chain(5, 2, "retry", at=20)], False, id="the agent tried again"),
+        pytest.param([chat(5, 2, user="Go", says="Done.", at=20)], False, id="the agent answered"),
+    ],
+)
+def test_an_agent_without_status_failed_if_its_last_part_did(later, failed):
+    """OpenAI Agents writes a guardrail's stop only to the span around the agent's iteration."""
+    kind = {"openinference.span.kind": "AGENT"}
+    root = span(1, 0, "Agent workflow", kind, scope=OPENAI_AGENTS, ms=100)
+    inner = span(2, 1, "triage", {**kind, "agent.name": "triage", "graph.node.id": "triage"}, scope=OPENAI_AGENTS, ms=90)
+    stopped = chain(3, 2, "turn", at=1, failure="Guardrail tripwire triggered: {'guardrail': 'scope'}")
+    turn = turn_of(root, inner, stopped, *later)
+    assert (turn.error is not None) == failed
+    assert get_metric("code_content_filtered").evaluate(turn).passed is (False if failed else None)
 
 
 @pytest.mark.parametrize(

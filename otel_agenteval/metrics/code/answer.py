@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ...core.turn import LlmCall, Turn
+from ...core.turn import ErrorInfo, LlmCall, Turn
 from ..registry import Result, metric, skip
 
 _SCAN_LIMIT = 100_000
@@ -27,6 +27,7 @@ _FILTER_ERRORS = (
     "contentfilter", "contentpolicy", "responsibleai", "guardrail", "promptblocked", "blockedprompt", "prohibitedcontent",
     "safetyfilter", "moderationblocked",
 )  # fmt: skip
+_TRIPWIRE = "Guardrail tripwire triggered"  # OpenAI Agents records no type
 _CALLS_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call", "toolcall"})
 _LONGEST_NOTHING = 40
 _LONGEST_STOP = 160
@@ -137,10 +138,10 @@ def code_content_filtered(turn: Turn) -> bool | Result:
             stated = True
             if reason in _FILTERED:
                 return _filtered(call.finish_reason, model=call.model)
-        if call.error is not None and _says_filtered(call.error.type):
-            return _filtered(call.error.type, model=call.model)
-    if turn.error is not None and _says_filtered(turn.error.type):
-        return _filtered(turn.error.type)
+        if (kind := _filter_in(call.error)) is not None:
+            return _filtered(kind, model=call.model)
+    if (kind := _filter_in(turn.error)) is not None:
+        return _filtered(kind)
     return stated or skip("missing:finish_reason")
 
 
@@ -243,11 +244,12 @@ def _plain_reason(reason: str) -> str:
     return words.casefold().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
 
 
-def _says_filtered(error_type: str | None) -> bool:
-    if not isinstance(error_type, str):
-        return False
-    plain = "".join(ch for ch in error_type[:200].casefold() if ch.isalnum())
-    return any(word in plain for word in _FILTER_ERRORS)
+def _filter_in(error: ErrorInfo | None) -> str | None:
+    if error is None:
+        return None
+    kind = _TRIPWIRE if (error.message or "").startswith(_TRIPWIRE) else str(error.type)
+    plain = "".join(ch for ch in kind[:200].casefold() if ch.isalnum())
+    return kind if any(word in plain for word in _FILTER_ERRORS) else None
 
 
 def _same_model(one: str, other: str) -> bool:

@@ -15,7 +15,7 @@ from ...core.turn import ErrorInfo, Message
 from ...dialects.content import HIDDEN
 from ...dialects.payloads import logprobs_in, parsed
 from ...dialects.reader import error_of, raised
-from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
+from ...dialects.step import AGENT, CHAIN, INNER, LLM, TOOL, WORKFLOW, Step
 from .llm_calls import TurnCalls, asks_for_tools, ends_by_itself
 from .requests import is_output_tool
 from .steps import END
@@ -313,16 +313,21 @@ class MessageReader:
             return max(siblings, key=END).error
         # Some roots have no status although an agent below failed. The last agent decides, or its last model call.
         inner = [step for step in self.calls.steps if step.role == AGENT and step is not root and not self.calls.is_nested(step)]
-        if inner:
-            last = max(inner, key=END)
-            if last.error is not None or last.output_messages is not None or last.output_value is not None:
-                return last.error
+        if inner and (last := self._last_word(max(inner, key=END))) is not None:
+            return last.error
         if root.output_value is not None and root.role != INNER:
             return None
         failed = self.calls.last_call_error()
         if failed is None and raised(root.record, root) and self._answer_call() is None:
             return error_of(root.record, root)
         return failed
+
+    def _last_word(self, agent: Step) -> Step | None:
+        if agent.error is not None or agent.output_messages is not None or agent.output_value is not None:
+            return agent
+        # an agent that a guardrail stopped can be without status, too
+        part = max((step for step in self.calls.steps if step.record.parent_id == agent.record.span_id), key=END, default=agent)
+        return part if part.error is not None and part.role in (CHAIN, WORKFLOW) else None
 
     def _answers_with(self, error: ErrorInfo) -> bool:
         answer = last_assistant_text(self.calls.decode(self.root, "output_messages", "assistant").messages)
