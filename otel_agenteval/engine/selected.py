@@ -38,7 +38,7 @@ class Selected(NamedTuple):
 
 
 def selected(config: Config) -> Selected:
-    """Return the configured metrics in groups. Raises one ConfigError that lists all errors in metric settings."""
+    """Return the configured metrics in groups. Raises a ConfigError that lists errors in metric settings."""
     faults = Faults()
     of_turns: list[BoundMetric] = []
     of_conversations: list[BoundMetric] = []

@@ -1,6 +1,6 @@
 """Status of a running engine: fill levels, progress, and span counts. The module also registers the engine's own metrics.
 
-Reading the status doesn't have side effects. Span receivers use only :class:`Status` to read an engine's state.
+Reading the status doesn't have side effects.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Run metrics on turns.
 
-This module runs all metrics: on an agent's thread, on the worker, in judge jobs, in ``eval``, and in backfills. :func:`run`
+This module runs metrics: on an agent's thread, on the worker, in judge jobs, in ``eval``, and in backfills. :func:`run`
 applies selectors, the time budget, and load shedding. :func:`score_one` adds the sources of references to a score.
 """
 

@@ -102,7 +102,7 @@ _HOLD = 5.0
 
 
 class Shedding:
-    """Current level of load shedding. Only the worker's thread updates the level. ``now`` returns monotonic seconds."""
+    """Current level of load shedding. Only the thread that handles a batch updates the level. ``now`` returns monotonic seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.level = 0
