@@ -17,7 +17,7 @@ SCOPE = "otel_agenteval"
 """Instrumentation scope of all emitted telemetry. Spans of this scope are never evaluated."""
 
 EVENT = "gen_ai.evaluation.result"
-"""Name of the event that reports one metric's result on one turn."""
+"""Name of the event that reports one metric's result on one turn or conversation."""
 
 EVALUATION_NAME = "gen_ai.evaluation.name"
 SCORE_VALUE = "gen_ai.evaluation.score.value"

@@ -38,7 +38,7 @@ Observation = tuple[str, Labels, float]
 Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
 """Function that returns pairs (labels, value) for values that are counted elsewhere."""
 MAX_TAPPED = 10_000
-"""Maximum number of observations that wait for an outlet. The oldest observations are discarded first."""
+"""Maximum number of a histogram's observations that wait for an outlet. The oldest observations are discarded first."""
 _MOST_PLANNED, _MOST_PLANS = 256, 256
 """Maximum number of label sets with a :class:`Plan`, and maximum number of plans per label set."""
 

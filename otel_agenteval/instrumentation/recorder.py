@@ -1,4 +1,4 @@
-"""Record spans and log records in a program that ``otel-agenteval record`` runs.
+"""Record spans and their log records in a program that ``otel-agenteval record`` runs.
 
 The recorder runs inside the program, and adds a processor to each SDK provider that the program creates. The recorder appends
 each line in a single write, so several processes of the program can write to one file.
