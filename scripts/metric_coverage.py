@@ -277,9 +277,9 @@ _LEGEND = (
     ),
     (
         "- **Values**: Number of distinct values, and after the colon the lowest, median, and highest value. "
-        "*as judged* means that the values depend on the judge or embedding model."
+        "Empty for judged metrics, because the values depend on the model."
     ),
-    "- **Passed**: Percentage of values that pass, or a dash (–) for judged metrics and metrics without a verdict.",
+    "- **Passed**: Percentage of values that pass. Empty for judged metrics, and a dash (–) for metrics without a verdict.",
 )
 
 
@@ -323,13 +323,15 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
 
 def _line(name: str, row: Row) -> str:
     shares = [_percent(row.evaluated[kind], row.seen[kind]) for kind in KINDS]
-    passed = _percent(sum(row.passed), len(row.passed)) if row.passed and row.metric.kind == "code" else "–"
+    if row.metric.kind != "code":
+        return f"| {_named(name, row)} | {' | '.join(shares)} | | |"
+    passed = _percent(sum(row.passed), len(row.passed)) if row.passed else "–"
     return f"| {_named(name, row)} | {' | '.join(shares)} | {_spread(row)} | {passed} |"
 
 
 def _spread(row: Row) -> str:
-    if row.metric.kind != "code" or not row.values:
-        return "as judged" if row.evaluated and row.metric.kind != "code" else "–"
+    if not row.values:
+        return "–"
     low, middle, high = min(row.values), statistics.median(row.values), max(row.values)
     distinct = len({round(value, 6) for value in row.values})
     return f"{distinct}: {_short(low)}" if distinct == 1 else f"{distinct}: {_short(low)}, {_short(middle)}, {_short(high)}"

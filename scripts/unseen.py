@@ -200,8 +200,9 @@ def without_any(folder: Path) -> float:
     return 100.0 * sum(map(bool, found)) / len(found)
 
 
-def shown(row: Row, everything: int) -> str:
-    more = ", ".join(f"{name} {count}" for name, count in sorted(row.more.items()))
+def shown(row: Row, everything: int, *, kinds: bool) -> str:
+    """Return the row of a dialect. With ``kinds``, list its other changes by kind of data instead of their sum."""
+    more = ", ".join(f"{name} {count}" for name, count in sorted(row.more.items())) if kinds else f"{sum(row.more.values()):,}"
     return f"| {row.dialect} | {row.facts:,} | {row.lost:,} | {row.gained:,} | {row.worth(everything):.3f} | {more} |"
 
 
@@ -219,14 +220,14 @@ def main() -> int:
         rows, everything = measured(folders, given.without or names(), check=given.check)
         left = {folder.name: without_any(folder) for folder in folders if folder.name in NONE and not given.without}
     lines = [
-        "| Omitted dialect | Facts | Lost | Gained | Points | Turns in which other data changes |",
+        "| Omitted dialect | Facts | Lost | Gained | Points | Other changes |",
         "|---|---|---|---|---|---|",
     ]
-    lines += [shown(row, everything) for row in rows]
     right = " and ".join(f"{share:.1f} % of the facts in `tests/data/{name}.tar.xz`" for name, share in left.items())
-    lines += ["", f"Without any dialect, {right} are correct."] if left else []
-    sys.stdout.write("\n".join(lines) + "\n")
+    after = ["", f"Without any dialect, {right} are correct."] if left else []
+    sys.stdout.write("\n".join([*lines, *(shown(row, everything, kinds=True) for row in rows), *after]) + "\n")
     if given.write:
+        lines += [*(shown(row, everything, kinds=False) for row in rows), *after]
         text = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(FIGURES.sub("\n" + "\n".join(lines).rstrip() + "\n", text), encoding="utf-8")
     idle = [row.dialect for row in rows if not row.pays(everything)]
