@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
-"""Maximum number of scored turns to remember for user feedback: first behind OTLP or an exporter, then behind a span processor."""
+"""Maximum number of scored turns to remember for user feedback: behind OTLP or an exporter, and behind a span processor."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
 """Maximum bytes of evaluated turns to keep in case late spans arrive behind a span processor, where late spans are rare."""
 _EARLY_BYTES = 32 * 1024 * 1024

@@ -2,7 +2,7 @@
 
 Usually, the agent's thread doesn't evaluate anything. It queues the turn for the worker, and gives the root span a lazy list of
 events. If an exporter reads this list before the worker evaluates the turn, the exporter's thread evaluates it. The worker
-then doesn't evaluate it again. If the SDK doesn't support lazy events, the agent waits for the evaluation, which has a time budget.
+then skips it. If the SDK doesn't support lazy events, the agent waits for the evaluation, which has a time budget.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ class Engine:
         self.pipeline.composer.set_tenant_labels(labels)
 
     def keep_all(self) -> None:
-        """Don't drop data if the worker's queue or an outlet is full. Make turns and senders wait instead, for a journal or Kafka."""
+        """Don't drop data if the worker's queue or an outlet is full, but make turns and senders wait. For a journal or Kafka."""
         self.intake.keep_all()
         self.left_behind = set()
         self.outlets.keep_all()
@@ -249,7 +249,7 @@ class Engine:
         return self.worker.flush(timeout)
 
     def evaluate_closed(self, timeout: float) -> bool:
-        """Wait until all closed turns are evaluated. Don't wait for the delivery of their scores. Return False if a turn remains."""
+        """Wait until all closed turns are evaluated, but not until their scores are delivered. Return False if a turn remains."""
         return self.worker.flush(timeout, outlets=False)
 
     def flush_outlets(self, timeout: float) -> bool:

@@ -183,7 +183,7 @@ class FeedbackJoiner:
             self.count("in_trace")
 
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
-        """Return the rated turn with its new score, or ``()``, for example if the feedback waits for its turn. If ``last``, don't wait."""
+        """Return the rated turn with its new score, or ``()``, for example if the feedback waits (not with ``last``)."""
         found = self._find(given)
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)

@@ -97,7 +97,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def hand_over(self, item: WorkItem, reason: str) -> set[int]:
-        """Count an item's spans under ``reason``, because another process scores the item. Return the keys of the traces to score."""
+        """Count an item's spans under ``reason``, because another process scores the item. Return the traces' keys, if known."""
         match item:
             case ClosedSpans(closed):
                 self._composer.count_closed(closed, reason)

@@ -302,8 +302,8 @@ class Worker:
 
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
         """Close due turns, and then handle the queue. Return True if data might become due later. If ``upto`` is set, a caller is
-        waiting, so work without pauses. Start at most one batch after ``deadline``. If an outlet is full, retry until ``deadline``, or
-        return if ``deadline`` is None. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
+        waiting, so work without pauses. Start at most one batch after ``deadline``. If an outlet is full, retry until ``deadline``,
+        or return if ``deadline`` is None. ``most`` is the maximum batch size, which is 1 if the calling thread can be interrupted.
         """
         queue = self.queue
         due = self._close_due_turns()

@@ -211,7 +211,7 @@ class Redactor:
         return self.value(value, depth)
 
     def _words(self, words: Sequence[Any]) -> list[Any] | None:
-        """Redact a command line as one text, because a word can reveal the next one's kind. For other or clean lists, return None."""
+        """Redact a command line as one text, because a word can reveal the next one's kind. For other lists, return None."""
         if not 2 <= len(words) <= _MOST_WORDS or not all(isinstance(word, str) and len(word) <= _SHORT for word in words):
             return None
         if not any(word.startswith("-") or is_telling(word) for word in words):

@@ -461,7 +461,7 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
 
 
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
-    """Return a pattern for words that differ from a relevant ID only in digits, or None if all IDs look like words or short numbers."""
+    """Return a pattern for words that differ from a relevant ID only in digits. If all are words or short numbers, return None."""
     names = [relevant] if isinstance(relevant, str) else [str(name) for name in relevant]
     forms = set()
     for name in filter(_TELLING.match, names[:_MOST_IDS]):

@@ -118,7 +118,7 @@ class HeldLeases:
     # --- the thread
 
     def start(self) -> None:
-        """Start the thread that extends leases, unless it runs or was stopped. During interpreter shutdown, raise a RuntimeError."""
+        """Start the thread that extends leases, unless it runs or was stopped. At interpreter shutdown, raise a RuntimeError."""
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()

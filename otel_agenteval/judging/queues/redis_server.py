@@ -126,7 +126,7 @@ def connect(url: str) -> Any:
     - ``redis+sentinel://[user:password@]host:port,…/name``: the master with this name, found through Sentinel
     - ``redis+cluster://[user:password@]host:port,…``: a cluster, found through some of its nodes
 
-    ``valkey`` is an alias of ``redis``. Client parameters follow ``?``, such as ``ssl_ca_certs``, ``ssl_certfile``, ``ssl_keyfile``,
+    ``valkey`` also means ``redis``. Client parameters follow ``?``, such as ``ssl_ca_certs``, ``ssl_certfile``, ``ssl_keyfile``,
     ``socket_timeout``, ``db``, ``sentinel_username``, and ``sentinel_password``.
     """
     url = normal(url)
