@@ -126,7 +126,7 @@ def other_tools_page() -> str:
             sets = [", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())] if row.preset else []
             options = linked(_cell("<br>".join([*sets, *itertools.starmap(_parameter, row.parameters.items())])))
             note = linked(_cell(_sentences(row.note)))
-            parts.append(f"| {named} | {linked(row.ours)} | {options or '–'} | {note or '–'} |")
+            parts.append(f"| {named} | {linked(row.ours)} | {options} | {note} |")
         if accepted:
             parts.append("")
         parts.append("| Rejected name | Difference and replacement |\n|---|---|")
@@ -343,7 +343,7 @@ def _presets(linked: Callable[[str], str]) -> Iterator[str]:
     yield "| Preset | System | Turn metrics | Conversation metrics |\n|---|---|---|---|"
     for name, preset in names.presets().items():
         cells = (", ".join(linked(_preset_entry(entry)) for entry in part) for part in (preset.metrics, preset.conversation))
-        yield f"| `{name}` | {preset.title} | {' | '.join(cell or '–' for cell in cells)} |"
+        yield f"| `{name}` | {preset.title} | {' | '.join(cells)} |"
     yield ""
 
 

@@ -110,7 +110,7 @@ def _name_rows(seed: str) -> Iterator[str]:
             bound = live_metric(alias if plain else metric, {})
             mark = BY_METHOD.get((metric, bound.params.get("method", "")), bound.threshold)
             settings = ", ".join([*sets, *([] if mark is None else [f"threshold {mark:g}"])])
-            same.setdefault(f"{_linked(metric)} | {settings or '–'}", []).append(alias)
+            same.setdefault(f"{_linked(metric)} | {settings}", []).append(alias)
         for row, several in same.items():
             listed = ", ".join(f"`{alias.partition(':')[2]}`" for alias in several)
             yield f"| {listed} | {row} |"
