@@ -71,8 +71,8 @@ EXAMPLES: Mapping[str, Any] = {
 """References that the recordings don't contain. They are the same for every turn."""
 
 NOT_RUN: Mapping[str, str] = {
-    "code_code_execution": "The metric isn't measured, because it executes code in a sandbox.",
-    "code_task_oracle": "The metric isn't measured, because it calls your own function.",
+    "code_code_execution": "not measured, because it executes code in a sandbox.",
+    "code_task_oracle": "not measured, because it calls your own function.",
 }
 
 WAYS_IN: Mapping[str, str] = {
@@ -110,8 +110,8 @@ WAYS_IN: Mapping[str, str] = {
 }
 """Turn fields that spans rarely contain, with their section of docs/reference/metrics/facts.md."""
 
-_ONE_IMAGE = "The value is always {}, because the only recorded image is a small, smooth gradient. For values of other images, see [Evaluate media](../../guides/evaluate-media.md)."
-_ONE_SOUND = "The value is always {}, because the only recorded sound is a tone of 0.1 s. For values of other sounds, see [Evaluate media](../../guides/evaluate-media.md)."
+_ONE_IMAGE = "always {}, because the only recorded image is a small, smooth gradient. For values of other images, see [Evaluate media](../../guides/evaluate-media.md)."
+_ONE_SOUND = "always {}, because the only recorded sound is a tone of 0.1 s. For values of other sounds, see [Evaluate media](../../guides/evaluate-media.md)."
 
 CONSTANT: Mapping[str, str] = {
     "code_audio_clipping": _ONE_SOUND.format(0),
@@ -119,24 +119,24 @@ CONSTANT: Mapping[str, str] = {
     "code_image_blank": _ONE_IMAGE.format(1),
     "code_image_exposure": _ONE_IMAGE.format(1),
     "code_image_sharpness": _ONE_IMAGE.format(0),
-    "code_multimodal_coherence": "The value is always 0, because the scripted answers don't mention images or sounds.",
-    "code_array_length": "The value is always 0, because no recorded agent returns an array.",
+    "code_multimodal_coherence": "always 0, because the scripted answers don't mention images or sounds.",
+    "code_array_length": "always 0, because no recorded agent returns an array.",
     "code_clustering_coefficient": (
-        "The value is always 0, because the recorded spans only contain call trees and hand-off chains. "
+        "always 0, because the recorded spans only contain call trees and hand-off chains. "
         "For other graphs, [provide interactions](facts.md#interactions)."
     ),
-    "code_code_language": "The value is always 0, because no recorded agent returns only Python code.",
-    "code_contains_xml": "The value is always 0, because no recorded agent returns XML.",
-    "code_handoff_success_rate": "The value is always 1, because no recorded hand-off failed. A failed hand-off is a span with an error, or an `agent.handoff` event with `success` set to false.",
-    "code_html_shape": "The value is always 0, because no recorded agent returns HTML.",
-    "code_injection_markers": "The value is always 1, because the recordings don't contain injections.",
-    "code_is_sql": "The value is always 0, because no recorded agent returns only SQL.",
-    "code_is_xml": "The value is always 0, because no recorded agent returns XML.",
-    "code_pii_leakage": "The value is always 1, because answers contain placeholders instead of personal data.",
-    "code_refusal": "The value is always 0, because no recorded agent refuses.",
-    "code_secret_leak": "The value is always 1, because no answer contains a secret.",
-    "code_system_prompt_leak": "The value is always 0, because no answer repeats the agent's system prompt.",
-    "code_sql_shape": "The value is always 0, because no recorded agent returns only SQL.",
-    "code_ungrounded_urls": "All values are vacuous, because no recorded answer contains a URL that the metric checks.",
+    "code_code_language": "always 0, because no recorded agent returns only Python code.",
+    "code_contains_xml": "always 0, because no recorded agent returns XML.",
+    "code_handoff_success_rate": "always 1, because no recorded hand-off failed. A failed hand-off is a span with an error, or an `agent.handoff` event with `success` set to false.",
+    "code_html_shape": "always 0, because no recorded agent returns HTML.",
+    "code_injection_markers": "always 1, because the recordings don't contain injections.",
+    "code_is_sql": "always 0, because no recorded agent returns only SQL.",
+    "code_is_xml": "always 0, because no recorded agent returns XML.",
+    "code_pii_leakage": "always 1, because answers contain placeholders instead of personal data.",
+    "code_refusal": "always 0, because no recorded agent refuses.",
+    "code_secret_leak": "always 1, because no answer contains a secret.",
+    "code_system_prompt_leak": "always 0, because no answer repeats the agent's system prompt.",
+    "code_sql_shape": "always 0, because no recorded agent returns only SQL.",
+    "code_ungrounded_urls": "always vacuous, because no recorded answer contains a URL that the metric checks.",
 }
 """Reasons why a metric's values are constant or missing on all recordings."""

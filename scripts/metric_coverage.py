@@ -354,12 +354,12 @@ def _named(name: str, row: Row | None) -> str:
 
 def _note(name: str, row: Row | None) -> str:
     if row is None:
-        return NOT_RUN.get(name, "The metric isn't measured, because its value depends on the metrics that it combines.")
+        return NOT_RUN.get(name, "not measured, because its value depends on the metrics that it combines.")
     if name in CONSTANT and (row.constant or not row.evaluated):
         return CONSTANT[name]
     if not row.evaluated:
         why, _ = row.reasons.most_common(1)[0]
-        return f"The score is skipped for all recorded turns, usually as `{why}`."
+        return f"always skipped, usually as `{why}`."
     return ""
 
 
