@@ -133,6 +133,15 @@ class JudgeBudget:
         left = [max(0.0, bound.limit - self._book.used(bound.counter, at)) for bound in bounds]
         return list(zip(labels, left, strict=True))
 
+    def fault(self) -> Exception | None:
+        """Return the exception if the spending can't be read."""
+        try:
+            self.remaining("usd")
+            self.remaining("calls")
+        except Exception as error:
+            return error
+        return None
+
     def close(self) -> None:
         self._book.close()
 

@@ -360,10 +360,8 @@ class CommandBudget:
             try:
                 return call(session)
             except OverBudget:
-                if session.broken is not None:
-                    raise JudgeError(
-                        f"judge.budget: can't read spending: {type(session.broken).__name__}", "over_budget"
-                    ) from None
+                if (fault := session.broken or self._budget.fault()) is not None:
+                    raise JudgeError(f"judge.budget: can't read spending: {type(fault).__name__}", "over_budget") from None
                 if session.wait > LONGEST_WAIT:
                     raise JudgeError(f"judge.budget: {metric} reached a limit. Raise it, or retry later", "over_budget") from None
                 self._sleep(session.wait)

@@ -501,3 +501,16 @@ def test_command_waits_for_a_limit_that_ends_within_a_minute(models: ScriptedMod
     assert [score.error_type for score in scores] == [None, None, "over_budget"]
     assert len(models.requests) == 2
     assert 0 < sum(waits) <= 61
+
+
+def test_command_fails_if_the_server_of_the_budget_is_unreachable(models: ScriptedModels) -> None:
+    """Each of the metric's calls fails, not only the first. None waits for the server."""
+    queue = {"backend": "redis", "url": "redis://127.0.0.1:1"}
+    judge = {"base_url": models.url, "model": "scripted", "budget": {"calls_per_hour": 1}, "queue": queue}
+    waits: list[float] = []
+    models.play(ANSWER)
+    budget = CommandBudget(load_config({"judge": judge}), FakeClock(), waits.append)
+    metric = oa.get_metric("llm_relevance")
+    scores = [metric.evaluate(oa.Turn(input="?", output=str(n)), judge=budget.judge(models.judge)) for n in range(2)]
+    assert [score.error_type for score in scores] == ["over_budget"] * 2
+    assert (waits, models.requests) == ([], [])
