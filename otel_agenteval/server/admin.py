@@ -197,8 +197,8 @@ def _facts_in(store: StoreReader, turn_id: str, shows_content: bool) -> dict[str
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
-    """Return the full ID of the turn whose ID is or begins with ``short``. If no turn matches, return ``short``. If several turns
-    match, raise StoreError.
+    """Return the full ID of the turn whose ID begins with ``short`` or, without such a turn, of the turn in the trace of the span
+    ``short``. If no turn matches, return ``short``. If several turns match, raise StoreError.
     """
     if engine.why(short) is not None:
         return short

@@ -103,8 +103,8 @@ UNBOUNDED = MemoryShare(None)
 class Arriving:
     """Admission control for open turns. Thread-safe. Refuses requests that would evict turns that can still complete.
 
-    If open turns use over half of their limit, two kinds of requests are refused: requests that would exceed the limit, and
-    requests with mostly new turns that would exceed 75 % of the limit. The sender retries until turns close. After 30 seconds of
+    If open turns use over half of their limit, requests that would exceed the limit are refused, and so are requests with mostly
+    new turns that would exceed 75 % of it. Above 95 %, all are refused. The sender retries until turns close. After 30 seconds of
     refusals, open turns probably wait for spans that never arrive. Requests are then accepted, and the oldest turns are evicted.
     """
 

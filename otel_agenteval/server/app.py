@@ -267,7 +267,7 @@ class Service:
             await asyncio.sleep(_CHECK_EVERY)
 
     def reload(self, config: Config) -> list[str]:
-        """Apply a new configuration, and return the options that need a restart. For an invalid configuration, raise an error."""
+        """Apply a new configuration, and return the changed options that need a restart. If it's invalid, raise an error."""
         self.reload_failed()  # until the reload succeeds
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]

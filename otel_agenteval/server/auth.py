@@ -4,7 +4,7 @@ A token lookup takes the same time for every token. A tenant that exceeds its qu
 Quota usage survives a configuration reload.
 
 Web pages from other sites must not reach a server on loopback. Three headers reveal these requests. If a script sends the request,
-``Origin`` contains the page's origin. If the page's host name resolves to this machine, ``Host`` contains this name.
+``Origin`` usually contains the page's origin. If the page's host name resolves to this machine, ``Host`` contains this name.
 ``Sec-Fetch-Site`` reports another site even for requests without a script, such as images.
 """
 
@@ -228,7 +228,7 @@ def check_exposure(options: ServeOptions) -> None:
             fix = "Set serve.token, serve.tenants, or serve.tls.client_ca_file"
             if name == "metrics":  # the options above don't protect it
                 own = f"127.0.0.1:{split_address(address)[1]}"
-                fix = f"Use an address of this machine, such as {own}, set serve.token (/metrics doesn't require it)"
+                fix = f"Use a loopback address, such as {own}, set serve.token (/metrics doesn't require it)"
             raise ConfigError(
                 f"serve.{name}: {address} is reachable from other machines without authentication. "
                 f"{fix}, or allow this with --insecure (serve.insecure: true)"

@@ -1,6 +1,6 @@
 """TLS certificates of the sidecar's servers, with warnings before a certificate expires.
 
-The warnings are important, because an expired certificate locks out all senders, and only senders can see the reason.
+The warnings are important, because an expired certificate locks out senders.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Validity(NamedTuple):
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
     """For each option with a certificate file, return the validity period of the file's certificate that expires first.
 
-    If a certificate isn't valid or expires soon, log a warning. Skip unreadable files.
+    If this certificate isn't valid or expires soon, log a warning. Skip unreadable files.
     """
     found: dict[str, Validity] = {}
     now = time.time()
@@ -50,7 +50,7 @@ def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
         found[option] = valid
         place, until = f"serve.tls.{option}: {file}", _date(valid.end)
         if valid.end <= now:
-            _log.warning("%s: the certificate expired on %s, so TLS connections fail; renew it", place, until)
+            _log.warning("%s: the certificate expired on %s, so TLS connections can fail; renew it", place, until)
         elif valid.begin > now:
             _log.warning("%s: the certificate isn't valid until %s; check this machine's clock", place, _date(valid.begin))
         elif valid.end - now < min(_SOON, (valid.end - valid.begin) / 5):
@@ -94,7 +94,7 @@ def tls_context(
 ) -> ssl.SSLContext | None:
     """Return the TLS context for a protocol, or None if no certificate is configured.
 
-    For an invalid certificate, raise ConfigError. ``where`` returns an option's location for the error message.
+    For an invalid or unreadable file, raise ConfigError. ``where`` returns an option's location for the error message.
     """
     if options.cert_file is None:
         return None

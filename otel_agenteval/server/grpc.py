@@ -39,7 +39,7 @@ METADATA = 8 * 1024
 """Maximum decompressed bytes of a call's headers. A call that exceeds this limit ends its connection."""
 _STREAMS = 100
 _STRIKES = 100
-"""Maximum number of consecutive invalid, unauthenticated, or canceled calls. The next such call ends the connection."""
+"""Maximum number of consecutive non-OTLP, unauthenticated, or canceled calls. The next such call ends the connection."""
 _AGE = 300.0
 """Seconds after which a connection is closed gracefully, so that senders discover new servers."""
 _LAST_CALLS = 30.0
@@ -236,7 +236,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         return bytes(data[at:])
 
     def _read_preface(self, data: memoryview) -> int:
-        """Return the position after the HTTP/2 preface. Send an error to HTTP/1 clients. For other data, raise ProtocolError."""
+        """Return the position after the HTTP/2 preface (0 if incomplete). Refuse HTTP/1 clients. For other data, raise ProtocolError."""
         if _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
             if len(data) < len(_PREFACE):
                 return 0

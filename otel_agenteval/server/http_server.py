@@ -1,7 +1,7 @@
 """Listener with connection limits, and a small HTTP/1.1 server with time and size limits.
 
 The package h11 parses the protocol. The server calls :meth:`Handler.begin` when a request's head has arrived. If the handler
-accepts a body, the server then calls :meth:`HttpExchange.answer` with the body.
+accepts a body, the server then calls :meth:`HttpExchange.answer` with the complete body.
 """
 
 from __future__ import annotations

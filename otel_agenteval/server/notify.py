@@ -80,7 +80,7 @@ class Notifier:
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
         """Report each change of the status until canceled.
 
-        As long as ``stalled`` returns an empty string, also report that the process is alive.
+        With a watchdog, also report that the process is alive, as long as ``stalled`` returns an empty string.
         """
         if not self.enabled:
             return

@@ -1,6 +1,6 @@
 """Admission and processing of OTLP requests over gRPC and HTTP.
 
-An acknowledged request is in the engine and, if a journal is configured, on disk. Turns are evaluated after the response is sent.
+An acknowledged request is in the engine and, if a journal is configured, on disk. Responses don't wait for the evaluation of turns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ANSWER_WITHIN = 4.5
 _TOO_LATE = Refusal("overloaded", "processing took too long; retry the request (repeated spans count only once)").answer
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
-"""Body size in bytes. Above this size, records are counted before parsing, to reserve the memory that parsing needs."""
+"""Body size in bytes. Above this size, records of protobuf bodies are counted before parsing, to reserve memory."""
 LOG_EVERY = 10.0
 
 

@@ -1,6 +1,6 @@
 """Responses to OTLP senders over gRPC and HTTP.
 
-OTLP defines these responses. If a status is wrong, senders drop data or retry an invalid request forever.
+OTLP defines these responses. If a status is wrong, senders can drop data or retry an invalid request forever.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 With ``serve``, each process has its own ports. A Collector that routes by trace ID (``load_balancing``) can then send each trace to
 one process. The parent doesn't receive spans. The parent starts the processes, restarts processes that die, and merges their
-metrics. Each sample gets a label for its process, and exemplars are kept.
+metrics. Their samples get a label for the process, and exemplars are kept.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Child:
         self._env = env
         self._stop = asyncio.Event()
         self.alive_at: float | None = None
-        """Monotonic time of the process's last report, or None if the process isn't ready."""
+        """Monotonic time of the process's last sign of life to the service manager, or None if the process isn't ready."""
 
     async def run(self) -> None:
         failures = 0
@@ -312,7 +312,7 @@ class _MetricsPage:
 async def supervise(
     config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
 ) -> dict[str, Any]:
-    """Run processes until a signal arrives, and return their final counts. Without an OTLP address, the processes are workers."""
+    """Run processes until SIGTERM or SIGINT arrives, and return their final counts. Without an OTLP address, the processes are workers."""
     check_exposure(config.serve)
     receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)

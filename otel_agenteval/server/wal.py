@@ -208,7 +208,7 @@ class Journal:
             self._writing_since = None
 
     def _write(self, batch: list[Entry]) -> int:
-        """Write and sync as many entries as fit into one segment. Return the number of entries that were written or failed."""
+        """Write and sync as many entries as fit into one segment (at least one). Return the number of entries that were written or failed."""
         try:
             segment = self._open_segment()
         except BaseException as error:

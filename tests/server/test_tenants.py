@@ -181,7 +181,7 @@ def test_tenants_are_enough_to_listen_to_other_machines() -> None:
     check_exposure(load_config({"serve": {"grpc": "0.0.0.0:14317", "tenants": [A]}}).serve)
 
 
-@pytest.mark.parametrize(("option", "fix"), [("http", "Set serve.token"), ("metrics", "Use an address of this machine")])
+@pytest.mark.parametrize(("option", "fix"), [("http", "Set serve.token"), ("metrics", "Use a loopback address")])
 def test_open_address_is_refused_with_a_fix_that_works(option: str, fix: str) -> None:
     with pytest.raises(ConfigError, match=rf"serve\.{option}: 0\.0\.0\.0:1 is reachable .*\. {fix}"):
         check_exposure(load_config({"serve": {option: "0.0.0.0:1"}}).serve)
