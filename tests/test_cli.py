@@ -238,7 +238,7 @@ def test_a_configuration_says_what_is_evaluated(tmp_path: Path, capsys: Capture)
     [
         ("code_max_tokens: {max_tokens: 1}, policy: gate", 1, "1 gate score failed"),
         ("code_max_tokens: {max_tokens: 10_000}, policy: gate", 0, ""),
-        ("code_max_tokens: {max_tokens: 1}, policy: trend", 1, "no configured metric has policy: gate"),
+        ("code_max_tokens: {max_tokens: 1}, policy: trend", 1, "no metric in this run has policy: gate"),
         ("code_contains: {}, policy: gate", 1, "'value' is missing"),
     ],
     ids=["a gate that fails", "a gate that passes", "a trend never gates", "a gate that can't be evaluated"],

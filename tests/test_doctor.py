@@ -132,7 +132,7 @@ def test_a_model_sdk_below_a_framework(
     ("env", "says"),
     [
         ({"OTEL_SDK_DISABLED": "true"}, "✗ OTEL_SDK_DISABLED=true: the SDK creates no spans"),
-        ({"OTEL_TRACES_SAMPLER": "always_off"}, "✗ OTEL_TRACES_SAMPLER=always_off: no span is recorded"),
+        ({"OTEL_TRACES_SAMPLER": "always_off"}, "✗ OTEL_TRACES_SAMPLER=always_off: traces that start in this program aren't recorded"),
         ({"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"}, "· OTEL_TRACES_SAMPLER=traceidratio (0.1)"),
         ({"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "256"}, "· OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT=256: longer messages are truncated"),
         ({"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "NO_CONTENT"}, "opentelemetry-instrumentation-genai-openai"),

@@ -208,7 +208,7 @@ def test_the_journal_of_a_running_sidecar_is_left_alone(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["--user", "u"], "no store, journal, or queue is configured"),
+        (["--user", "u"], "no store, journal, queue, or cache is configured"),
         (["--user", "u", "--store", "{tmp}"], "{tmp} is a folder, not a file"),
         (["--user", "u", "--store", "{tmp}/other.db"], "{tmp}/other.db isn't an SQLite file"),
         (["--user", "u", "--store", "{tmp}/none.db"], "{tmp}/none.db: file not found"),

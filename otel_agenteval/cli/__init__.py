@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 OK = 0
 FAILED = 1
-"""Exit code of a command that finished with a bad result: a gate failed, data wasn't delivered, or a turn is unknown."""
+"""Exit code of a command that finished with a bad result, such as a failed gate, undelivered data, or an unknown turn."""
 UNUSABLE = 2
-"""Exit code of a command that couldn't run: an argument is invalid, an input is unreadable, or an output isn't writable."""
+"""Exit code of a command that couldn't run, for example because an argument is invalid or an input is unreadable."""
 INTERRUPTED = 130
 
 

@@ -26,7 +26,7 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "labels", metavar="LABELS", nargs="?",
-        help="recorded traces that contain user feedback, or a .jsonl, .csv, or .parquet file with labels. Its columns are `label` (pass or fail, yes or no, 1 or 0), optionally `metric`, and an ID: turn_id, case_id, or, for scores of `experiment`, `input`",
+        help="OTLP/JSON traces that contain user feedback, or a .jsonl, .csv, or .parquet file with labels. Its columns are `label` (pass or fail, yes or no, 1 or 0), optionally `metric`, and an ID: turn_id, case_id, or, for scores of `experiment`, `input`",
     )  # fmt: skip
     parser.add_argument("--feedback", action="store_true", help="use user feedback as labels, instead of LABELS")
     parser.add_argument(

@@ -301,7 +301,7 @@ def scrape(address: str) -> str:
 
 
 def excerpt(page: str) -> list[str]:
-    """Return selected lines of a metrics page: turns, cost, one metric's results, and a bucket with its exemplar."""
+    """Return selected lines of a metrics page, such as one metric's results and a bucket with its exemplar."""
     lines = page.splitlines()
     chosen = [line for line in lines if line.startswith(SHOWN_METRICS)]
     buckets = [line for line in lines if line.startswith("agenteval_score_bucket{") and "code_repeated_tool_calls" in line]

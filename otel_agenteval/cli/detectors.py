@@ -150,7 +150,7 @@ def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], 
 
 
 def _accepted(args: argparse.Namespace) -> tuple[Path | None, list[int]]:
-    """Return the file that ``--accept`` changes, and the numbers of the accepted suggestions (empty for ``all``). If the value is
+    """Return the file that ``--accept`` changes (or None), and the numbers of accepted suggestions (empty for ``all``). If the value is
     invalid, the file can't be written, or the turns can't be read twice, raise ConfigError.
     """
     if args.accept is None:

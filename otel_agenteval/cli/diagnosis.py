@@ -110,7 +110,7 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
 
 
 def outlet_findings(config: Config) -> Findings:
-    """Check that the outlets' servers accept TCP connections, without sending data."""
+    """Check that the servers of the OTLP and webhook outlets accept TCP connections, without sending data."""
     otlp, webhook = config.outlets.otlp, config.outlets.webhook
     urls = {"outlets.otlp.endpoint": otlp and otlp.endpoint, "outlets.webhook.url": webhook and webhook.url}
     for name, url in urls.items():
@@ -190,7 +190,7 @@ def python_findings(env: Mapping[str, str]) -> Findings:
     sampler = env.get("OTEL_TRACES_SAMPLER", "")
     if "always_off" in sampler:
         yield bad(
-            f"OTEL_TRACES_SAMPLER={sampler}: no span is recorded",
+            f"OTEL_TRACES_SAMPLER={sampler}: traces that start in this program aren't recorded",
             "unset OTEL_TRACES_SAMPLER, or wrap your sampler: oa.record_all(sampler)",
         )
     elif "ratio" in sampler:

@@ -30,7 +30,7 @@ from .scoring import Evaluation, results_of
 
 EXIT_CODES = {
     OK: "the report was written",
-    UNUSABLE: "an argument is invalid, a file isn't found, or, without --baseline and --group, no turn failed",
+    UNUSABLE: "an argument is invalid, an input can't be read, or, without --baseline and --group, no turn failed",
 }
 _MOST_METRICS = 5
 

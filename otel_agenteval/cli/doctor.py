@@ -181,7 +181,7 @@ def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]
         yield good("all turns have input or output, or failed")
     unfinished = [turn for turn in turns if not turn.complete]
     if unfinished:
-        what = f"{number_of(len(unfinished), 'incomplete turn')}: in each one, at least one span never ended"
+        what = f"{number_of(len(unfinished), 'incomplete turn')}, usually because a span never ended"
         yield note(what, "end all spans before the program exits")
 
 

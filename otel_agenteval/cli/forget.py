@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     journal = args.journal or config.serve.journal
     queue, cache = config.judge.queue, config.judge.cache.path
     if store is None and journal is None and queue.backend == "memory" and cache is None:
-        raise ConfigError("forget: no store, journal, or queue is configured. Pass --config, --store, or --journal")
+        raise ConfigError("forget: no store, journal, queue, or cache is configured. Pass --config, --store, or --journal")
     _check_paths(args.journal, store)
     column: Literal["user_id", "conversation_id"] = "conversation_id" if args.user is None else "user_id"
     value = args.conversation if args.user is None else args.user

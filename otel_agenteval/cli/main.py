@@ -68,7 +68,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code. Without a command, print the help and raise SystemExit."""
+    """Run a command and return its exit code. For help or an invalid command line, print a text and raise SystemExit."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # the shell closed it, for example with `>&-`
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open until the end
@@ -165,7 +165,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     codes = {
         OK: "success",
         FAILED: "the command ran, and its result is bad, such as a failed gate",
-        UNUSABLE: "an argument is invalid, an input can't be read, or an output can't be written",
+        UNUSABLE: "the command can't run, for example because an argument is invalid or an input can't be read",
         INTERRUPTED: "Control+C interrupted the command",
     }
     parser = CommandParser(
@@ -188,7 +188,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Parser that reports an invalid choice in one line, with the most similar valid choice. Also used for subcommands."""
+    """Parser that reports an invalid choice in one line, with similar valid choices. Also used for subcommands."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -256,7 +256,7 @@ def report_reading(reading: Reading) -> int:
     if not reading.spans and not reading.logs:
         if not reading.bad:  # otherwise, the reasons are already printed
             print(
-                "no spans found, because the files are empty. Record some: otel-agenteval record -- python app.py",
+                "no spans or log records found. Record some: otel-agenteval record -- python app.py",
                 file=sys.stderr,
             )
         return UNUSABLE

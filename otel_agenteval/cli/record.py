@@ -109,4 +109,4 @@ def why_nothing(facts: Sequence[dict[str, Any]]) -> str:
             "the program created no TracerProvider of the OpenTelemetry SDK. Create one, or let opentelemetry-instrument create it: "
             "otel-agenteval record -- opentelemetry-instrument python app.py"
         )
-    return "the program created a TracerProvider, but no span ended. Install and enable an instrumentation for your framework"
+    return "the program created a TracerProvider, but no sampled span ended. Install and enable an instrumentation for your framework"

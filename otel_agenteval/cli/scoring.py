@@ -165,7 +165,7 @@ class Evaluated(NamedTuple):
     texts: Sequence[str]
     """The turn as text, in the format of each output."""
     scored: Sequence[tuple[Score, str]]
-    """The turn's scores, each with a hash of the metric's parameters. If no output needs all scores, only scores with an error."""
+    """The turn's scores, each with a hash of the metric's parameters. Without ``with_scores``, only scores with an error."""
     facts: Mapping[str, FactValue]
     """The turn's properties. Empty unless the run is compared with a baseline."""
 
@@ -340,7 +340,7 @@ def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric],
     unevaluated = [] if args.allow_unevaluated else unevaluated_gates(metrics, run)
     has_gate = args.fail_on_regression is not None or any(metric.policy == "gate" for metric in metrics)
     if args.gate and not args.allow_unevaluated and not has_gate:
-        unevaluated.append("--gate: no configured metric has policy: gate, so no metric can fail. Set policy: gate for a metric")
+        unevaluated.append("--gate: no metric in this run has policy: gate, so no metric can fail. Set policy: gate for a metric")
     return Report(run, comparison, unevaluated)
 
 

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _stored_turn(turn: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a stored turn as a line with its short ID, time, agent, and failures. A stored input follows as a second line."""
+    """Return a stored turn as a line, with its short ID, time, and agent. A stored input follows as a second line."""
     paint, width = Paint(colors_wanted(sys.stdout)), columns(sys.stdout)
     scores = [score_of_row(row) for row in rows]
     wrong = [escaped(short_name(score.metric)) for score in scores if outcome(score) in ("fail", "error")]

@@ -464,7 +464,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return an unlabeled turn's ID (or None), and the number of labeled turns. A repeated request gets the same turn."""
+        """Return an unlabeled turn's ID (or None), and the number of labeled turns. A repeated request usually gets the same turn."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:

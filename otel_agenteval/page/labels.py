@@ -78,7 +78,7 @@ class Labels:
 
 def _checked(given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise Problem(400, f"label: must be an object with the keys {', '.join(FIELDS)}, got {type(given).__name__}")
+        raise Problem(400, f"label: must be an object, got {type(given).__name__}; known keys: {', '.join(FIELDS)}")
     for key in given:
         if key not in FIELDS:
             raise Problem(400, f"{key[:40]!r}: unknown key of a label; known keys: {', '.join(FIELDS)}")

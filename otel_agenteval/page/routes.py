@@ -48,7 +48,7 @@ class Route:
 
 
 ROUTES = (
-    Route("GET", "/turns", Api.turns, "List turns in pages, newest first", (
+    Route("GET", "/turns", Api.turns, "List turns in pages", (
         *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
         Parameter("order", "text", "sort order. `newest` and `oldest` sort by start time. Other orders sort only the turns that can be read within the time limit", ("newest", "oldest", *RANKED), default="newest"),
     ), gives=("turns", "next", "searching")),
@@ -96,7 +96,7 @@ ROUTES = (
     Route("GET", "/metrics", Api.metrics, "Get the catalog of metrics", gives=("metrics",)),
     Route("GET", "/health", Api.health, "Get the status of the sidecar and the store", gives=("sidecar", "store")),
     Route("GET", "/labels", Api.labelled, "List the current labels", gives=("labels",)),
-    Route("GET", "/labels/next", Api.next_to_label, "Get an unlabeled turn from the latest 1,000: drawn at random, or the turn with the score closest to its threshold", (*WHEN, *WHOSE, Parameter("metric", "text", "metric of the label"), Parameter("choice", "text", "how to choose the turn", CHOICES[:2], default="random")), gives=("turn_id", "labelled")),
+    Route("GET", "/labels/next", Api.next_to_label, "Get an unlabeled turn from the latest 1,000: drawn at random, or with a score close to its threshold", (*WHEN, *WHOSE, Parameter("metric", "text", "metric of the label"), Parameter("choice", "text", "how to choose the turn", CHOICES[:2], default="random")), gives=("turn_id", "labelled")),
     Route("POST", "/labels", Api.label, "Store a label for `calibrate`", body=FIELDS, gives=("label",)),
 )  # fmt: skip
 

@@ -123,7 +123,7 @@ def read_labels(path: str) -> list[Label]:
 def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
     """Return the labels whose input isn't repeated. Remove the file names that the web UI adds to turn IDs.
 
-    Print the numbers of labels that have a repeated input, contradict another label, or don't match a score.
+    Print the numbers of labels that have a repeated input or don't match a score, and of turns with contradicting labels.
     """
     known = {name for about in run.turns.values() for name in (about.turn_id, about.case_id)}
     hashes = (HASH_OF_INPUT.fullmatch(name or "") for name in known.union(one.turn for one in labels if one.by_input))
@@ -226,7 +226,7 @@ def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> 
 
 
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
-    """Suggest unlabeled turns. Most suggested turns have scores near a metric's threshold, and one in five is drawn at random."""
+    """Suggest unlabeled turns. Most suggested turns have scores near a metric's threshold, and about one in five is drawn at random."""
     known = {label.turn for label in labels}
     rows = [
         row

@@ -71,7 +71,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """Gates with neither a verdict nor an error on any turn: one message per gate, with the reason. These gates fail the run."""
+    """Messages, with the reasons, about gates that were never evaluated, or about the lack of gates. Each message fails the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -116,7 +116,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """Return one message, with the reason, for each gate with neither a verdict nor an error on any turn."""
+    """Return one message, with the reason, for each gate that neither has a verdict nor fails on any turn."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None

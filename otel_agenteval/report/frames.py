@@ -43,7 +43,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         """Return a pandas DataFrame with one row per score.
 
         The columns include ``turn_id``, ``agent``, ``metric``, ``value``, ``passed``, ``status``, and ``reason``. ``passed`` is
-        None if the metric has no verdict.
+        None if the score has no verdict.
 
         Raises:
             MissingExtra: If pandas isn't installed.

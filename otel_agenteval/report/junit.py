@@ -1,7 +1,7 @@
 """JUnit XML: one testsuite per agent, one testcase per turn and metric.
 
-Only gates and watched regressions are failures. A trend metric that misses its threshold passes with a note in ``system-out``. A
-score with an error is an error. CI servers identify a testcase by agent and name. For a turn with a case ID, agent and name are
+Only gates, and watched metrics that regressed or lost their values, are failures. A trend metric that misses its threshold
+passes with a note in ``system-out``. A score with an error is an error. CI servers identify a testcase by agent and name. For a turn with a case ID, agent and name are
 the same in every run, so that CI servers can show the testcase's history.
 """
 

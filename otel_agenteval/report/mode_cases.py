@@ -1,6 +1,6 @@
 """Cases for ``otel-agenteval experiment``, created from a failure mode's turns.
 
-A case created from a failed turn fails until the agent is fixed.
+A case created from a failed turn fails as long as the agent repeats the fault.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class About:
     answered: str | None = None
     """The turn's output, redacted and shortened. Set under the same conditions as the input."""
     expected: str | None = None
-    """The turn's ground truth. Set under the same conditions as the input."""
+    """The turn's ground truth or expected value. Set under the same conditions as the input."""
     case_turn: int | None = None
     conversation_id: str | None = None
     revision: int = 1
