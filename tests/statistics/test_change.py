@@ -319,6 +319,16 @@ def test_each_tenant_has_a_series_of_its_own() -> None:
     assert [*sizes] == [pytest.approx(-0.5)]
 
 
+def test_damaged_series_is_skipped_at_restore() -> None:
+    changes = Changes(DetectorOptions(), FakeClock())
+    changes.add([score(0.9)], "bot", 1.0, "1.0", None)
+    state = changes.state()
+    state[0][-1]["releases"][-1][2] = []  # sums that must have two numbers
+    again = Changes(DetectorOptions(), FakeClock())
+    again.restore(state)
+    assert again.state() == []
+
+
 def test_names_without_end_take_no_memory_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otel_agenteval.statistics.changes._SERIES", 10)
     changes = Changes(DetectorOptions(), FakeClock())
