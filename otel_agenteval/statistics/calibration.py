@@ -57,7 +57,7 @@ class Confusion(NamedTuple):
 
     @property
     def agreement(self) -> float | None:
-        """Share of turns on which people and the judge agree. If few turns are bad, this share is high even for a useless judge."""
+        """Share of turns on which people and the judge agree. If few turns are bad, even a useless judge can have a high share."""
         return (self.found + self.passed) / self.n if self.n else None
 
     @property
@@ -148,7 +148,7 @@ def fit_threshold(
 ) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If ``current`` is among the best thresholds, return ``current``. Otherwise, return the middle of the widest range of best
+    If ``current`` is among the best thresholds, return ``current``. Otherwise, return the middle of a range of best
     thresholds. If all labels have the same verdict, return None. The threshold is fitted to these labels, so expect slightly
     worse results on other labels.
     """

@@ -42,7 +42,7 @@ _EXPECTED_EVENTS = 5.0
 _UNCERTAINTY = 1.0
 """Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
-"""Mean stake below which a new release resets open bets. By chance alone, at most 1 of 20 series reaches this stake."""
+"""Mean stake below which a new release resets open bets."""
 _GROWTH = 1.2
 """The bets' bounds are recomputed each time that the number of reference scores has grown by this factor."""
 _LARGEST_REFERENCE = 10
@@ -250,7 +250,7 @@ class Series:
         return None
 
     def _report(self, detector: Detector, run: Moments, since: float, exemplars: Sequence[str]) -> Found:
-        """Return a change from the usual level, and restart the series from the values since the change."""
+        """Return a change from the usual level, and restart the series. Unless ranks are used, keep the values since the change."""
         usual, releases = self._usual, self._releases
         variance = sum(one.variance(bounded=self._bounded) / max(one.n, 1.0) for one in (usual, run))
         difference, wide = run.mean - usual.mean, Z95 * math.sqrt(variance)
@@ -302,7 +302,7 @@ class Series:
 
     @classmethod
     def of_state(cls, options: DetectorOptions, state: Mapping[str, Any]) -> Series:
-        """Restore a series from the output of :meth:`state`. For an invalid state, raise KeyError, TypeError, or ValueError."""
+        """Restore a series from the output of :meth:`state`. For an invalid state, raise LookupError, TypeError, or ValueError."""
         found = cls(options, bounded=bool(state["bounded"]))
         found._usual = Moments(*map(float, state["usual"]))
         found._ranks = array("d", state["ranks"])

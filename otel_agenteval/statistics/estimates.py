@@ -3,7 +3,7 @@
 Each pair of metric and agent has two estimates, for the last hour and for the time since the start. A score that was sampled with
 probability p represents 1/p turns. Turns of one trace are correlated, so the variance is computed over traces (see
 :mod:`.weighted`). The hourly estimate has a 95 % interval. The estimate since the start has a confidence sequence, which stays
-valid if you check it repeatedly. Proxies are cheap scores that every turn has. Proxies narrow both intervals.
+valid if you check it repeatedly. Proxies are cheap scores of every turn, and can narrow both intervals.
 
 Some selected turns don't get a score, because the budget is used up or the judge is unavailable. Scored turns of the same class
 then also represent the turns without a score. The classes are turns selected by a rule, turns selected at random, and turns that
@@ -312,7 +312,7 @@ class Estimates:
         return found
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state` from ``passed`` seconds ago. For an invalid state, raise TypeError or ValueError."""
+        """Restore the output of :meth:`state` from ``passed`` seconds ago. For an invalid state, raise an error."""
         newest = int(self._clock.monotonic() // self._length)
         found: dict[tuple[str, str], dict[int, _TimePart]] = {}
         for metric, agent, kept in state:

@@ -1,6 +1,7 @@
 """Comparison of two groups of turns: difference, uncertainty, and the number of turns needed for a clear result.
 
-- Values with a case ID are compared case by case, if at least half of the smaller group's cases are also in the other group.
+- If no value is sampled, all values have a case ID, and at least half of the smaller group's cases are also in the other group,
+  values are compared case by case.
 - Other values are independent samples. If no value is sampled and no conversation has several values, rates get Fisher's exact
   test, and other measures of small groups get a permutation test.
 - As in :mod:`.weighted`, a sampled score counts for all turns that it represents. Turns of one conversation aren't independent, so
@@ -29,7 +30,7 @@ _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
 """Maximum number of values to keep per measure and group. Larger groups keep only sums, to limit memory."""
 _FEW = 200
-"""Maximum number of turns, in both groups together, for a permutation test. With more turns, the test is slow and hardly better."""
+"""Maximum number of turns or conversations, in both groups, for a permutation test. Larger tests are slow and hardly better."""
 
 
 class Group:

@@ -1,7 +1,7 @@
 """Confidence intervals for a set of scores and for the difference between two sets.
 
-Differences are always *after* minus *before*. Proportions get Wilson's interval, which stays valid near 0 and 1. Means get
-bootstrap intervals, which don't assume a distribution. Random numbers have a fixed seed, so that results are reproducible.
+Differences are always *after* minus *before*. Proportions get Wilson's interval, which stays valid near 0 and 1. Means of small
+sets get bootstrap intervals, which don't assume a distribution. Random numbers have a fixed seed, so that results are reproducible.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def wilson_around(mean: float, variance: float, n: float, z: float) -> Interval:
 
 
 def student(df: float) -> float:
-    """Return Student's quantile for two-sided 95 % intervals, accurate to three digits for ``df`` ≥ 1."""
+    """Return Student's quantile for two-sided 95 % intervals, accurate to 1 % for ``df`` ≥ 1."""
     return Z95 * (1 + sum(term / df**power for power, term in enumerate(_STUDENT, 1)))
 
 

@@ -221,7 +221,7 @@ class ReleaseWatch:
         ]  # fmt: skip
 
     def restore(self, state: Any) -> None:
-        """Restore the output of :meth:`state`. If the state is invalid, raise TypeError or ValueError."""
+        """Restore the output of :meth:`state`. If the state is invalid, raise IndexError, TypeError, or ValueError."""
         self._is_amount, self.version, self.before, since, reported, known, self._last, following, low, high, after, before = (
             state
         )

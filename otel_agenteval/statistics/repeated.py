@@ -38,7 +38,7 @@ def consistency(cases: Sequence[Tries]) -> float | None:
 
 
 FEWEST_CASES = 5
-"""Minimum number of cases for an interval. With fewer cases, intervals would miss the true mean too often."""
+"""Minimum effective number of cases for an interval. With fewer cases, intervals would miss the true mean too often."""
 _LEAST_SPREAD = 0.05
 """Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with the same mean."""
 

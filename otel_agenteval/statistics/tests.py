@@ -1,7 +1,7 @@
 """Effect sizes and significance tests for comparing two sets of scores.
 
-Differences are always *after* minus *before*. Proportions get exact tests. Means get permutation tests, which don't assume a
-distribution.
+Differences are always *after* minus *before*. Proportions get exact tests. Means of small sets get permutation tests, which don't
+assume a distribution.
 """
 
 from __future__ import annotations
