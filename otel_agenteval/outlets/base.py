@@ -1,6 +1,6 @@
 """Base class of all outlets.
 
-Outlets run on the worker thread. An outlet whose calls can block (``may_hang``) runs on a separate thread. Only
+Outlets receive scores on the worker thread or, if their calls can block (``may_hang``), on a separate thread. Only
 :mod:`.span_events` runs earlier, because an ended span can't be changed.
 """
 # ruff: noqa: B027 - optional methods do nothing
@@ -92,9 +92,9 @@ class RecordAccount:
 class Outlet(ABC):
     """Base class for outlets, which export scores. By default, optional methods do nothing.
 
-    To add an outlet, inherit from this class and define ``name`` and :meth:`emit`. Unless documented otherwise, the worker thread
-    calls all methods. If ``may_hang`` is true, a separate thread calls them. If an outlet fails, the failure is counted and other
-    outlets continue.
+    To add an outlet, inherit from this class and define ``name`` and :meth:`emit`. The worker thread calls :meth:`emit` or, if
+    ``may_hang`` is true, usually a separate thread. Other threads can call the other methods. If an outlet fails, the failure is
+    counted and other outlets continue.
     """
 
     name: str
@@ -164,7 +164,7 @@ class Outlet(ABC):
         """Report a detected change in scores. ``root`` is the root span of the turn that revealed the change. Can raise errors."""
 
     def keep_all(self) -> None:
-        """Never drop records, even above the size limit. While any outlet is :attr:`full`, the worker doesn't call :meth:`emit`."""
+        """Accept scores even above the size limit. While any outlet is :attr:`full`, the worker doesn't call :meth:`emit`."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
@@ -216,9 +216,9 @@ class Setup:
     """Function that returns the ID of this engine within a fleet. Called again in a forked child."""
     version: str
     logger_provider: Any = None
-    """LoggerProvider for log events. None selects the global provider, which is looked up at the first score."""
+    """LoggerProvider for log events. None selects the global provider."""
     meter_provider: Any = None
-    """MeterProvider for OTLP metrics. None selects the global provider, which is looked up at the first score."""
+    """MeterProvider for OTLP metrics. None selects the global provider."""
     clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:

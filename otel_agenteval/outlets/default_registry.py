@@ -52,7 +52,7 @@ class DefaultRegistryOutlet(Outlet):
         _waiting.add(self)
 
     def join(self) -> Outlet | None:
-        """Return the Prometheus outlet, which the first call creates. After :meth:`close`, return None."""
+        """Return the Prometheus outlet, which the first call creates. If :meth:`close` was called first, return None."""
         if self._joined is None and not self._closed:
             with self._lock, late_imports():
                 if self._joined is None and not self._closed:

@@ -31,11 +31,11 @@ MODULES: Mapping[str, str] = {
     "log_events": ".log_events", "prometheus": ".default_registry", "otlp_metrics": ".otlp_metrics", "jsonl": ".jsonl",
     "otlp_file": ".otlp_file", "console": ".console", "store": ".store.outlet", "webhook": ".webhook", "otlp": ".otlp.outlet",
 }  # fmt: skip
-"""Mapping from each option in the ``outlets`` section to its module. Outlets receive scores in this order."""
+"""Mapping from option in the ``outlets`` section to module, without ``span_events``. Outlets receive scores in this order."""
 _CATCH_UP_SECONDS = 5.0
 _RETRY_SECONDS = 0.05
 _PATIENCE = 2.0
-"""Maximum seconds that the worker waits for an outlet. After that, the outlet's scores wait in memory."""
+"""Maximum seconds that the worker waits for an outlet to accept scores. After that, the outlet's scores wait in memory."""
 _WAITING_BYTES = 32 * 2**20
 _CLOSE_SECONDS = 1.0
 _MOST_RESOURCES = 64
@@ -45,7 +45,7 @@ def outlets_from(setup: Setup) -> list[Outlet]:
     """Return the enabled outlets. For an unusable option, such as an unreadable file, raise ConfigError.
 
     Each outlet module has a function ``outlet_from(wanted, setup)``, which returns the outlet for an option, or None if
-    another outlet already exports the same data. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
+    another outlet already exports the same data. To save time and memory, modules of disabled outlets aren't imported here.
     """
     made = [
         import_module(module, __package__).outlet_from(value, setup)
@@ -216,7 +216,7 @@ class FanOut:
         self._each(lambda outlet: self._ask(outlet, outlet.check, _PATIENCE))
 
     def keep_all(self) -> None:
-        """Never drop records from now on. Callers must not evaluate turns while :meth:`can_emit` returns False."""
+        """Call :meth:`Outlet.keep_all` of all outlets. Callers must not evaluate turns while :meth:`can_emit` returns False."""
         self._keeps_all = True
         self._each(lambda outlet: outlet.keep_all())
 

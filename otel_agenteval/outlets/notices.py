@@ -1,6 +1,6 @@
 """Notices about scores that need attention, formatted for Slack, Teams, PagerDuty, or other services.
 
-If a metric fails a thousand times, one notice contains the count. Messages comply with each service's size limits.
+If a metric fails a thousand times, one notice contains the count. Services limit the size of messages, so long texts are shortened.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_SERIES = 1_000
 """Maximum number of tracked means. Each combination of metric, agent, and service has one mean."""
 _PARTS = 12
 _MOST_NOTICES = 20
-"""Maximum number of notices in a chat message. Chat services truncate longer messages."""
+"""Maximum number of notices in a chat message. Chat services limit the length of messages."""
 _MOST_CHARS = 300
 _SEVERITY = {
     "gate": "critical", "critical": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info", "change": "warning",

@@ -28,7 +28,7 @@ _groups: ByIdentity[TelemetryGroup] = ByIdentity()
 """Telemetry by provider. Engines share a provider's telemetry, because the SDK ignores callbacks of repeated instruments."""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
-"""Maximum number of label sets per instrument and provider. Needed because the SDK never removes unused label sets."""
+"""Number of label sets per instrument and outlet that stay unchanged. Needed because the SDK never removes unused label sets."""
 _NO_PROVIDER = "outlets.otlp_metrics: no SDK MeterProvider is configured, so no metrics are exported; configure a MeterProvider, or set the option to false"
 
 

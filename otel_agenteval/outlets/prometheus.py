@@ -1,9 +1,9 @@
 """Prometheus outlet for the application's registry or a separate port.
 
-A scrape reads the current values, so in a single-process program, this outlet costs nothing between scrapes. Only the OpenMetrics
-format, which Prometheus requests, contains exemplars.
+A scrape reads the current values, so in a single-process program, this outlet costs almost nothing between scrapes. Only the
+OpenMetrics format, which Prometheus requests, contains exemplars.
 
-If a program has several processes, each process exports the metrics of all processes (:mod:`.workers`). You can also mount the
+If a program has several processes, a scrape returns the metrics of all processes (:mod:`.workers`). You can also mount the
 metrics page in a web application: ``app.mount("/metrics", oa.metrics_app())``.
 """
 
@@ -276,7 +276,7 @@ def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[s
 
 
 class MetricsApp:
-    """ASGI and WSGI application that serves the metrics of all processes.
+    """ASGI and WSGI application that serves the evaluation metrics of all processes, and the application's own metrics.
 
     Works with FastAPI, Starlette, Django, and Flask. The client's request determines the format: text or OpenMetrics.
     """

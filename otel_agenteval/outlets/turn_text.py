@@ -1,7 +1,7 @@
 """Text rendering of a turn and its scores for a terminal.
 
-Errors and failed scores come first, with their reasons. Measured values follow, then passed, vacuous, and skipped scores. Control
-characters in turn texts are replaced, so that an agent can't send commands to the terminal.
+Errors and failed scores come first, with their reasons. Measured values follow, then the other scores. Control characters in turn
+texts are replaced, so that an agent can't send commands to the terminal.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def _content(text: str | None, clean: Callable[[str], str], absent: str) -> str:
 
 
 def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
-    """Yield tool names in call order, with a count for repeated calls and a mark for failed calls: ``search ×3``, ``book ✗``."""
+    """Yield tool names in call order, with a count for consecutive calls and a mark for failed calls: ``search ×3``, ``book ✗``."""
     for name, same in groupby(_plain(call.name or "?") + (" ✗" if call.error is not None else "") for call in calls):
         count = len([*same])
         yield name if count == 1 else f"{name} ×{count}"
@@ -248,7 +248,7 @@ def _bound(score: Score) -> str:
 
 
 def reason_of(score: Score, *, facts: bool = True) -> str:
-    """Return a score's explanation or threshold as one line. If ``facts`` is True, append texts from the score's detail."""
+    """Return a score's value, explanation, or threshold as one line. If ``facts`` is True, append texts from the score's detail."""
     about = _plain(score.explanation or "")
     if score.type == "numeric":
         bound = f", at {_bound(score)} passes" if score.threshold is not None else ""

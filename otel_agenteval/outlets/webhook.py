@@ -1,4 +1,4 @@
-"""Outlet that posts notices to Slack, Teams, PagerDuty, or another URL, at most once per interval."""
+"""Outlet that posts notices to Slack, Teams, PagerDuty, or another URL."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class _Refused(Exception):
 class WebhookOutlet(Outlet):
     """Outlet that posts messages about failed gates and other configured events.
 
-    A separate thread sends the messages. If the receiver is temporarily unavailable, the outlet retries with exponential backoff.
-    If the receiver requests a longer wait, the outlet waits longer. Meanwhile, the outlet merges notices with the same key, which
-    limits memory use. After ``retry_for``, the outlet drops waiting notices.
+    A separate thread or a flush sends the messages. If the receiver is temporarily unavailable, the outlet retries with exponential
+    backoff. If the receiver requests a longer wait, the outlet waits longer. Meanwhile, the outlet merges notices with the same
+    key, which limits memory use. After ``retry_for``, the outlet drops waiting notices.
     """
 
     name = "webhook"

@@ -210,7 +210,7 @@ class OtlpOutlet(Outlet):
             self._flushing -= 1
 
     def close(self) -> None:
-        """Stop sending. Waiting batches stay in the spool file. Without a file, their records are counted as dropped."""
+        """Stop sending. Batches in the spool file stay there. The records of other batches are counted as dropped."""
         if self._stopping:
             return
         self._stopping = True
@@ -219,7 +219,7 @@ class OtlpOutlet(Outlet):
             self._client.close()  # cancels a running request
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_JOIN)
-        self.lose_rest(self._spool.close(), "score")
+        self.lose_rest(self._spool.close(), "record")
 
     def begin_exit(self) -> None:
         self._may_start = False  # a flush does the work

@@ -1,7 +1,7 @@
 """Storage for waiting batches, in memory or in a file that outlives the process.
 
-A batch is removed after it is sent or dropped. If the process dies before removing a sent batch, the next process sends the batch
-again. Receivers can recognize a repeated score by its result ID.
+A batch is removed after it is sent or dropped. If the process dies before removing a sent batch from the file, the next process
+sends the batch again. Receivers can recognize a repeated score by its result ID.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class SpoolFile:
             if db is not None:
                 break
         else:
-            raise OSError(f"{directory}: all {_SLOTS} spool files are in use by other processes; use another folder")
+            raise OSError(f"{directory}: all {_SLOTS} spool files are in use or unreadable; use another folder")
         self.db = db
         row = self.db.execute("SELECT coalesce(sum(length(body)), 0), coalesce(sum(items), 0) FROM batches").fetchone()
         self.bytes: int = row[0]

@@ -1,6 +1,6 @@
 """Outlet that writes turns and scores to the store.
 
-If a write fails, for example because the disk is full, up to ``queue_bytes`` of rows wait in memory for the next batch.
+If a write fails, for example because the disk is full, up to ``queue_bytes`` of rows wait in memory.
 """
 
 from __future__ import annotations

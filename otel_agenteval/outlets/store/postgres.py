@@ -23,7 +23,7 @@ _APPLICATION = "otel-agenteval"
 _MIGRATING = 0x4F414556
 """ID of the advisory lock for creating and migrating tables."""
 _WRITING = _MIGRATING + 1
-"""ID of the advisory lock for writing. Each lock is held for milliseconds."""
+"""ID of the advisory lock for writing."""
 
 SYNTAX = Syntax(
     p="%s",

@@ -1,4 +1,4 @@
-"""Read access to the score store, for the web UI, exports, and ``otel-agenteval why``."""
+"""Read access to the score store, for the web UI and for commands such as ``otel-agenteval why``."""
 
 from __future__ import annotations
 

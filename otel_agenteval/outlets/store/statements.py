@@ -26,7 +26,7 @@ class Syntax:
     """Template to read a JSON object's field as text. Placeholders: the object, and a parameter (result of :attr:`field_name`)."""
     field_name: Callable[[str], str]
     number: str
-    """Template to read a JSON object's field as a number. If the field isn't a number, the result is NULL."""
+    """Template to read a JSON object's field as a number. For text that isn't a number, the result is NULL."""
     floor: str
     integer: str
     total: str
@@ -67,7 +67,7 @@ configured. ``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` is
 type of the error that ended the turn. Turns of the same test case have the same ``case_key``: the case ID or, if content is stored,
 a hash of the input. ``facts`` is a JSON object from :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is a
 :class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object. Passed turns can have a fault, too. ``mode`` is the fault's
-failure mode. ``failed`` is the number of failed turns that this turn represents, or NULL if no score failed.
+failure mode. ``failed`` is the number of failed turns that this turn represents, or NULL, for example if no score failed.
 """
 
 SCORE_COLUMNS: Mapping[str, str] = {

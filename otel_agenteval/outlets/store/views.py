@@ -1,7 +1,7 @@
 """Queries for the web UI: filtered lists of turns, and hourly sums of scores.
 
 Lists are read in blocks until a page is full or the request's time is over. Therefore, a search for rare turns among millions of
-turns takes several requests, but requests never hang.
+turns takes several short requests.
 
 :class:`Summer` writes sums to the tables ``daily``, ``hourly``, and, for recent hours, ``minutely``. The table ``stale_minutes``
 lists minutes whose turns aren't fully included in hourly sums. For hours with such minutes, a request reads the rows of
@@ -93,7 +93,7 @@ class Filter:
     metric: str | None = None
     """Metric name. If set, the next four fields apply only to this metric's scores."""
     outcome: Outcome | None = None
-    """Outcome of ``metric`` or, if ``metric`` is unset, of any metric that isn't neutral."""
+    """Outcome of ``metric`` or, if ``metric`` is unset, of any metric. Neutral metrics neither pass nor fail."""
     severity: Severity | None = None
     """Severity of a finding by ``metric`` or, if ``metric`` is unset, by any metric."""
     below: float | None = None

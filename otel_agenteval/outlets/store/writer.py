@@ -1,7 +1,7 @@
 """Write access to the score store, which has one row per turn and one row per result ID.
 
-Rows that exceed the limits for age and size are deleted. Writing is idempotent: writing a score again, for example by a retry or a
-replayed journal, changes nothing. Only user feedback can change, because later feedback replaces earlier feedback. A revision's
+Rows that exceed the limits for age and size are deleted. Writing a score again, for example by a retry or a replayed journal,
+doesn't change the stored score. Only user feedback can change, because later feedback replaces earlier feedback. A revision's
 scores don't overwrite scores of earlier revisions. :data:`.statements.CURRENT` selects the latest revision, even if revisions
 arrive out of order.
 """
