@@ -148,6 +148,12 @@ def test_tool_schema_validity(tool_calls: list[ToolCall], definition: Any, value
     assert score.passed is (None if value is None else value == 1.0)
 
 
+def test_a_forbidden_property_violates_the_keyword_that_lists_it() -> None:
+    schema = {"properties": {"seats": False}}
+    known = {"tool_calls": [book(seats=2)], "tool_definitions": [{"name": "book", "parameters": schema}]}
+    assert evaluate("code_tool_schema_validity", known).detail["invalid"] == [{"name": "book", "keyword": "properties"}]
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -242,11 +242,11 @@ def _violated_keyword(schema: str, turn: Turn, call: ToolCall) -> str | None:
             return None
         if validator.is_valid(arguments):
             return ""
-        error = next(iter(validator.iter_errors(arguments)), None)
+        error: Any = next(iter(validator.iter_errors(arguments)), None)
     except (ValueError, TypeError, OverflowError, RecursionError):  # values outside JSON
         return None
-    path = [part for part in getattr(error, "schema_path", ()) if isinstance(part, str)]
-    return path[-1] if path else "schema"
+    path = ["", "schema", *(part for part in getattr(error, "schema_path", ()) if isinstance(part, str))]
+    return path[-1 - (path[-2] in ("properties", "patternProperties") and error.message.startswith("False schema"))]  # a: false
 
 
 # --- leaks -------------------------------------------------------------------------------------------------------
