@@ -34,7 +34,7 @@ _CHANGE_HEAD = (
     "| metric | | before | now | difference | 95 % CI | effect | p (Holm) | n | |", "|---|---|--:|--:|--:|--:|--:|--:|--:|---|",
 )  # fmt: skip
 _TURN_HEAD = ("| turn | agent | what failed |", "|---|---|---|")
-_SHARES = {"failures": 0.1, "worst": 0.2, "changes": 0.25, "unchanged": 0.15, "metrics": 0.25}
+_SHARES = {"failures": 0.07, "worst": 0.2, "changes": 0.25, "unchanged": 0.15, "metrics": 0.25}
 
 
 def render_markdown(report: Report) -> str:

@@ -146,13 +146,18 @@ def test_markdown_stays_within_githubs_limit() -> None:
     for metric in range(600):
         for i in range(8):
             said = oa.Score(f"code_{'long_' * 20}{metric}", 0.0, False, type="boolean", policy="gate", explanation="x" * 5_000)
-            run.add(about(i), said)
-            before.add(about(i), oa.Score(said.metric, 1.0, True, type="boolean"))
-    report = Report(run, compare(before, run, "b" * 500, {"all"}))
+            turn = About(f"turn-{i}", agent="x" * 100, asked="x" * 300, answered="x" * 300)
+            run.add(turn, said)
+            before.add(turn, oa.Score(said.metric, 1.0, True, type="boolean"))
+            for either in (run, before):
+                either.add(turn, score(f"code_{'same_' * 20}{metric}", bool(i % 2)))
+    comparison = compare(before, run, "b" * 500, {"all"})
+    comparison.causes = [f"cause {number}: {'x' * 100}" for number in range(100)]
+    report = Report(run, comparison, [f"gate {number}: {'x' * 100}" for number in range(100)])
     text = render_markdown(report)
     assert len(text) < 65_536
     assert "left out for length" in text
-    assert text.startswith("### ❌ 8 turns, 600 metrics: 4,800 gate scores failed")
+    assert text.startswith("### ❌ 8 turns, 1,200 metrics: 4,800 gate scores failed")
 
 
 def test_markdown_shows_what_changed() -> None:
