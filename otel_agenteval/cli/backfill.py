@@ -20,7 +20,7 @@ from .options import add_jobs, add_logging, add_scored_config, scored_config
 from .scoring import warn_of_new_budget
 
 EXIT_CODES = {
-    OK: "this run or an earlier run scored the turns; metric errors don't change the exit code",
+    OK: "this run or an earlier run scored the turns, or --dry-run printed its estimate; metric errors don't change the exit code",
     UNUSABLE: "an argument is invalid, or the source can't be read or has no spans",
 }
 

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     if groups := groups_of(metric):
         print(f"Groups:      {', '.join(groups)}")
     for name, value in metric.live.items():
-        print(f"Configured:  {name}={value!r}, if the metric's configuration entry has no parameters")
+        print(f"Configured:  {name}={value!r}, if the metric's configuration entry sets no parameters except threshold")
     if metric.heavy:
         where = "opens media on a separate thread" if metric.media else "runs on the worker thread only"
         print(f"Heavy:       {where}; its scores aren't added as span events")

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument(
         "turn_id", metavar="TURN_ID",
-        help="turn ID (agenteval.turn.id), its first 4 or more characters, or TRACE_ID-SPAN_ID of any span in the turn",
+        help="turn ID (agenteval.turn.id), its first 4 or more characters, or TRACE_ID-SPAN_ID of any span, if the trace has one turn",
     )  # fmt: skip
     parser.add_argument("--url", metavar="URL", help="read from a sidecar instead of a store; URL is the address of the sidecar's web UI (`serve --web`)")  # fmt: skip
     parser.add_argument(

@@ -52,7 +52,7 @@ ROUTES = (
         *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
         Parameter("order", "text", "sort order. `newest` and `oldest` sort by start time. Other orders sort only the turns that can be read within the time limit", ("newest", "oldest", *RANKED), default="newest"),
     ), gives=("turns", "next", "searching")),
-    Route("GET", "/count", Api.count, f"Count turns, up to {MOST_COUNTED:,}. If `complete` is false, there are more turns", OF_TURNS, gives=("turns", "complete")),
+    Route("GET", "/count", Api.count, f"Count turns, up to {MOST_COUNTED:,}. If `complete` is false, there can be more turns", OF_TURNS, gives=("turns", "complete")),
     Route("GET", "/conversations", Api.conversations, "List conversations that contain a matching turn, with totals, in pages, latest first. A conversation can be on several pages", (
         *OF_TURNS, Parameter("limit", "count", "number of matching turns whose conversations are listed", least=1, most=500, default=500), _CURSOR,
     ), gives=("conversations", "next")),
