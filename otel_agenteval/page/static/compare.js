@@ -28,14 +28,14 @@ function Lines({ found, query }) {
   const side = (group) => html`<td class="n">${count(group.turns)}</td><td class="n">${seconds(group.duration_s)}</td><td class="n">${cost({ ...group, cost_usd: group.priced ? group.cost_usd / group.priced : null })}</td>`;
   const verdict = (line) => {
     const { difference } = line;
-    if (!difference) return html`<span class="dim">only in one group</span>`;
+    if (!difference) return html`<span class="dim">not compared</span>`;
     if (difference.p >= 0.05) return html`<span class="dim">no difference shown</span>`;
     if (line.direction === "neutral") return html`<span class="mark">changed</span>`;
     const better = (difference.size > 0) === (line.direction === "up");
     return html`<span class=${`mark ${better ? "good" : "bad"}`}>${better ? "better" : "worse"}</span>`;
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th scope="col">${found.by}</th><th scope="col" class="n">turns</th><th scope="col" class="n">mean duration</th><th scope="col" class="n">cost per turn</th></tr></thead><tbody><tr><th scope="row">${found.before.group}</th>${side(found.before)}</tr><tr><th scope="row">${found.after.group}</th>${side(found.after)}</tr></tbody></table></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="compared"><caption>After minus before, with 95 % intervals. p is corrected for the number of metrics. Amounts are tested on a logarithmic scale. ${rows.some((line) => line.difference?.pairs) ? "Turns with the same case ID are pairs. " : "All turns are compared without pairing. "}${found.others ? `${count(found.others)} turns of other groups are left out.` : ""}</caption><thead><tr><th scope="col">metric</th><th scope="col">verdict</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">p</th><th scope="col" class="n">detectable difference</th></tr></thead>
+    <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="compared"><caption>After minus before, with 95 % intervals. p is corrected for the number of metrics. Positive amounts are usually tested on a logarithmic scale. ${rows.some((line) => line.difference?.pairs) ? "Turns with the same case ID are pairs. " : "All turns are compared without pairing. "}${found.others ? `${count(found.others)} turns of other groups are left out.` : ""}</caption><thead><tr><th scope="col">metric</th><th scope="col">verdict</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">p</th><th scope="col" class="n">detectable difference</th></tr></thead>
     <tbody>${rows.map((line) => {
       const d = line.difference, wide = d ? Math.max(Math.abs(d.low), Math.abs(d.high)) || 1 : 1, signed = (value) => `${value > 0 ? "+" : ""}${number(value, line.unit)}`;
       return html`<tr><td><${Link} to=${link("/turns", query, { metric: line.metric, outcome: "fail", [found.by]: found.after.group })}><code>${line.metric}</code></${Link}></td><td>${verdict(line)}</td><td class="n">${d ? signed(d.size) : "–"}</td>

@@ -34,7 +34,7 @@ export function Fleet({ address, facets }) {
 
 function NoTurns() {
   return html`<section class="empty"><p>The store has no turns yet. A turn is stored when the agent has answered and its trace is closed, by default after about 10 seconds.</p>
-    <p>Send the agent's spans to the sidecar: set <code>OTEL_EXPORTER_OTLP_ENDPOINT</code> to its OTLP address, by default port 14317 for gRPC and 14318 for HTTP. To see this page with examples, run <code>otel-agenteval demo</code>. <${Link} to="/health">Health</${Link}> shows what has arrived.</p></section>`;
+    <p>Send the agent's spans to the sidecar: set <code>OTEL_EXPORTER_OTLP_ENDPOINT</code> to its OTLP address, by default port 14317 for gRPC and 14318 for HTTP. To see example turns in a terminal, run <code>otel-agenteval demo</code>. <${Link} to="/health">Health</${Link}> shows what has arrived.</p></section>`;
 }
 
 // The whole time range and its two halves. Changes are shown without a verdict, because they aren't tested.
