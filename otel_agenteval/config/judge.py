@@ -167,7 +167,7 @@ class PanelOptions(Section):
 
 
 _queue_url = matching(
-    "must start with redis://, rediss://, unix://, redis+sentinel://, or redis+cluster://. Example: redis://host:6379/0",
+    "must be the URL of a Redis or Valkey server. Examples: redis://host:6379/0, rediss://host:6379/0, redis+cluster://host:6379",
     r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+",
 )
 

@@ -11,7 +11,7 @@ An option's environment variable is ``OTEL_AGENTEVAL_`` plus the option's path i
 ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s`` sets ``turn.idle_timeout``. Empty variables are ignored. Write lists and mappings as
 YAML or JSON.
 
-One :class:`ConfigError` reports all errors, one per line.
+A :class:`ConfigError` can report several errors, one per line.
 """
 
 from __future__ import annotations

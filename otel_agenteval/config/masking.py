@@ -1,7 +1,7 @@
 """Masking of secrets in a configuration.
 
-A value is masked if it has a key such as ``api_key``, has the format of a known token type, or is a password in a URL. Values of
-environment variables with names such as ``API_KEY`` are masked everywhere.
+A value is masked if it has a key such as ``api_key``, has the format of a known token type, or is a password in a URL. Most values
+of environment variables with names such as ``API_KEY`` are masked everywhere.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUERY = re.compile(
 
 
 def masked(value: Any, env: Mapping[str, str] | None = None) -> Any:
-    """Return a value with its secrets masked, including the values of secret variables in ``env`` (default: ``os.environ``)."""
+    """Return a value with its secrets masked, including most values of secret variables in ``env`` (default: ``os.environ``)."""
     secrets = {
         value
         for name, value in (os.environ if env is None else env).items()

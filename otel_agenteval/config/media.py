@@ -57,7 +57,7 @@ class TranscriberOptions(Section):
 
 
 class MediaOptions(Section):
-    """Rules for opening a turn's media. Embedded media are always opened. Media at a URL or path are opened only if an option allows this."""
+    """Rules for opening a turn's media. Embedded media can be opened. Media at a URL or path are opened only if an option allows this."""
 
     hosts: Annotated[tuple[str, ...], Before(_hosts), Kind("list of hosts")] = ()
     """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). For media on

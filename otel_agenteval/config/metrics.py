@@ -16,7 +16,7 @@ Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handof
 
 
 class Selector(Section):
-    """A filter for turns. A turn must match all conditions. A condition is one or more patterns, in which ``*`` matches any characters."""
+    """A filter for turns. A turn must match all conditions. In names, IDs, and attribute values, ``*`` matches any characters."""
 
     agent: Patterns = ()
     """Name of the turn's agent."""

@@ -81,7 +81,7 @@ class OtlpOptions(Section):
     """Maximum seconds to retry before a score is dropped."""
     queue_bytes: Size = 16 * 2**20
     """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted. A sidecar with a
-    journal, or a Kafka worker, drops no scores and delays turns instead."""
+    journal, or a Kafka worker, delays turns instead."""
     spool: SpoolOptions | None = None
     """Files for undelivered scores. If null, undelivered scores wait only in memory."""
 
@@ -121,7 +121,7 @@ class WebhookOptions(Section):
     least: Count = 20
     """Minimum number of turns in ``window``. With fewer turns, the mean isn't compared with a floor."""
     every: DurationOrZero = 60.0
-    """Minimum seconds between two messages. Notices that arrive in between are combined."""
+    """Minimum seconds between two deliveries, except at a flush. Notices in between are sent together."""
     signing_secret: Secret | None = None
     """Secret for signing each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` contains the HMAC-SHA256 of ``SECONDS.BODY``."""
     routing_key: Secret | None = None
@@ -235,7 +235,7 @@ class OutletOptions(Section):
     console: Console = "off"
     """Turns to print to standard error during development, with redacted messages and scores. ``failed`` prints turns with a failed score or an error."""
     store: StoreOptions | None = None
-    """Score store for ``why``, ``export``, ``compare``, and the web UI: an SQLite file or PostgreSQL. Null disables the store."""
+    """Score store for the web UI, and commands such as ``why``: an SQLite file or PostgreSQL. Null disables the store."""
     webhook: WebhookOptions | None = None
     """Messages to Slack, Teams, PagerDuty, or any URL, for example about failed gates. Null disables messages."""
     otlp: OtlpOptions | None = None

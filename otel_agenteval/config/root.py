@@ -144,7 +144,7 @@ class Config(Section):
         return [(path, entry) for path, entry in found if entry.metric != FAULTY]
 
     def where(self, path: KeyPath) -> str:
-        """Return a value's location for an error message: ``FILE:LINE: PATH`` or ``VARIABLE: PATH``."""
+        """Return a value's location for an error message: ``FILE:LINE: PATH``, ``VARIABLE: PATH``, or only ``PATH``."""
         return location(path, self._sources)
 
 
@@ -220,7 +220,7 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
 
 
 def _may_hold_secret(path: KeyPath, root: type[Section], value: Any) -> bool:
-    """Return True for an option with a secret value, and for any section, list, or mapping, because each can contain secrets."""
+    """Return True for an option with a secret value, and for a section or its list or mapping, which can contain secrets."""
     parent = _section_at(path[:-1], root) if path else None
     option = None if parent is None else options_of(parent).get(str(path[-1]))
     if option is None:  # the root, an entry of a list or mapping, or an unknown option

@@ -117,7 +117,7 @@ class ServeOptions(Section):
     metrics: Address | None = "127.0.0.1:19464"
     """Address of ``/metrics``, ``/healthz``, and ``/readyz``. It stays available if the OTLP addresses are overloaded."""
     web: Address | None = "127.0.0.1:19465"
-    """Address of the web UI and its API. Without ``outlets.store``, only ``why --url`` works there."""
+    """Address of the web UI and its API. Without ``outlets.store``, only ``/api/status`` and ``/api/why`` work."""
     insecure: Switch = False
     """Accept connections from other machines without a token or client certificate."""
     token: Annotated[tuple[str, ...], Before(_tokens), Kind("token or list of tokens", secret=True)] | None = None

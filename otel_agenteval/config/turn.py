@@ -23,9 +23,9 @@ class TurnOptions(Section):
     max_open: Count = 50_000
     """Maximum number of open turns. Above the limit, a turn closes early and is evaluated. A sidecar first makes senders retry."""
     max_spans: Count = 2_000
-    """Maximum number of spans in one turn. Above the limit, the turn closes and is evaluated."""
+    """Maximum number of spans in one turn or OTLP trace. Above the limit, the turn closes and is evaluated."""
     max_bytes: Size = 4 * 2**20
-    """Maximum bytes of one turn. Above the limit, the turn closes and is evaluated."""
+    """Maximum bytes of one turn or OTLP trace. Above the limit, the turn closes and is evaluated."""
     total_bytes: Size = 256 * 2**20
     """Maximum bytes of all open turns. Above the limit, turns close early and are evaluated. A sidecar first makes senders retry."""
     max_work: Duration = 10.0
@@ -87,5 +87,5 @@ class StatisticsOptions(Section):
     """File with the output of ``otel-agenteval calibrate --format json``. For the metrics in this file, otel-agenteval also exports pass
     rates that are corrected for the judge's mistakes."""
     state: StateFile = "auto"
-    """File that keeps estimates and baselines across restarts. ``auto`` means a file under ``$XDG_STATE_HOME`` in
-    ``serve`` and ``worker``, and no file in other programs. Null means no file."""
+    """File that keeps estimates and baselines across restarts. ``auto`` means a file under ``$XDG_STATE_HOME``
+    (default: ``~/.local/state``) in ``serve`` and ``worker``, and no file in other programs. Null means no file."""

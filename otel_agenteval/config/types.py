@@ -1,6 +1,6 @@
 """Option types: parsers, notation in configuration files, and descriptions for the documentation.
 
-The message of a parser's ValueError starts with *must be*. An example or a fix can follow.
+The message of a parser's ValueError starts with *must*. An example or a fix can follow.
 """
 
 from __future__ import annotations

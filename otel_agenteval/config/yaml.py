@@ -60,7 +60,7 @@ def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool =
     ``${``. An unquoted variable can be a number, a boolean, or null. If ``env`` is None, variables aren't replaced.
 
     Raises:
-        ConfigError: If the text isn't YAML or is too large, a key occurs twice, or a variable is unset and has no default.
+        ConfigError: If the text isn't YAML or is too large, a key occurs twice, or a variable can't be replaced.
     """
     if len(text) > _MAX_CHARACTERS:
         raise ConfigError(f"{origin}: must have at most {_MAX_CHARACTERS:,} characters, got {len(text):,}")
