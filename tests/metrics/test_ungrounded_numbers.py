@@ -65,6 +65,23 @@ def test_rules(turn: dict[str, Any], wanted: bool | None) -> None:
     assert passed(turn) is wanted
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        "You could pay in parts, e.g. 45 a month.",
+        "You could pay in parts (E.g., 45 a month).",
+        "Man kann in Raten zahlen, z. B. 45 im Monat.",
+        "Man kann in Raten zahlen, z.\u00a0B. 45 im Monat.",
+        "On peut payer en plusieurs fois, p. ex. 45 par mois.",
+        "Je kunt in delen betalen, bijv. 45 per maand.",
+        "Można płacić w ratach, np. 45 na miesiąc.",
+    ],
+)
+def test_numbers_after_an_abbreviated_for_example_need_no_source(output: str) -> None:
+    assert passed(said(output, "3 parts")) is True
+    assert passed(said(f"{output} It costs 67 in total.", "3 parts")) is False
+
+
 def test_counts_are_derived() -> None:
     assert passed(said("All 14 are done.", [{"n": "x"}] * 14), derived=False) is False
 

@@ -45,7 +45,7 @@ class Claim(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """True if the claim is a whole number up to 10, which doesn't need a source."""
+        """True for 0, 100 %, and whole numbers up to 10 (but not ``5 %``), which don't need a source."""
         value, half = self.readings[0]
         return not value or (value <= 10 and half == 0.5 and self.scale == 1.0)
 
@@ -68,7 +68,7 @@ _DEEPEST_LIST = 40
 
 
 def _is_name(text: str, at: int, token: str) -> bool:
-    """Return True if a number belongs to a name (``GPT-4``), list marker, footnote, or version."""
+    """Return True if a number belongs to a name (``GPT-4``), list marker, footnote, or version, or is very long."""
     end = at + len(token)
     before, behind = text[at - 1 : at] or "\n", text[end : end + 1]
     if (behind.isalpha() and _GLUED.match(text, end)) or len(token) > _LONGEST:
@@ -187,7 +187,6 @@ _SPACED = re.compile(
 
 
 def _spaced_claims(text: str) -> Iterator[Claim]:
-    """Yield numbers with spaces as separators, such as ``4 200``."""
     for found in _SPACED.finditer(text):
         whole, mark, cents = re.sub("[ \u00a0\u202f]", "", found.group()).replace(",", ".").partition(".")
         reading = float(f"{whole}{mark}{cents}"), 0.5 * 10.0 ** -len(cents)
@@ -210,17 +209,19 @@ _NAME = re.compile(
 _AFTER_NAME = re.compile(r"\(k\)|-?bit\b|[GD]\b|p\b| MAX\b|\. ?(?:madde|satır)| ?GHz\b")
 _HYPOTHETICAL = re.compile(
     r"\b(?:for example|for instance|e\.g\.|suppose|imagine|let's say|say you|if you (?:put|had|were|earn|invest|buy|save)|hypothetical|as a rule|"
-    r"rule of thumb|in general\b|generally speaking|generally|zum beispiel|beispielsweise|z\. ?b\.|angenommen|im allgemeinen|generell|allgemein gilt|faustregel|"
-    r"par exemple|p\. ?ex\.|supposons|imaginons|en général|en règle générale|por ejemplo|p\. ?ej\.|supongamos|en general|por lo general|per esempio|ad esempio|"
+    r"rule of thumb|in general\b|generally speaking|generally|zum beispiel|beispielsweise|z\.\s?b\.|angenommen|im allgemeinen|generell|allgemein gilt|faustregel|"
+    r"par exemple|p\.\s?ex\.|supposons|imaginons|en général|en règle générale|por ejemplo|p\.\s?ej\.|supongamos|en general|por lo general|per esempio|ad esempio|"
     r"in generale|por exemplo|em geral|bijvoorbeeld|bijv\.|stel dat|over het algemeen|na przykład|np\.|ogólnie|например|допустим|предположим|как правило|"
     r"наприклад|припустимо|зазвичай|örneğin|diyelim|genel olarak|till exempel|t\.ex\.|i allmänhet|misalnya|contohnya|umumnya|ví dụ|thông thường|esimerkiksi|"
-    r"például|for eksempel|if\b.{1,120}?(?:\bwould\b|'d\b)|würden?|wäre|olursa|olsa)\b"
+    r"például|for eksempel|if\b.{1,120}?(?:\bwould\b|'d\b)|würden?|wäre|olursa|olsa)(?:\b|(?<=\.))"
 )
-"""Pattern for lower-case phrases that introduce an example or a general statement."""
+"""Pattern for lower-case phrases in examples, hypotheses, and general statements."""
 _HYPOTHETICAL_BEYOND_LATIN = (
     "例えば", "たとえば", "一般的に", "一般に", "比如", "例如", "假设", "一般来说", "예를 들어", "일반적으로", "على سبيل المثال", "مثلا", "बत के तौर", "उदाहरण", "לדוגמה", "למשל", "ตัวอย่าง",
 )  # fmt: skip
-_SENTENCE_END = re.compile(r"[.!?…][ \n\"”)]|[\n。！？]")
+_SENTENCE_END = re.compile(  # but not the dots in "e.g.", "z. B.", "p. ex.", …
+    r"(?i)[.!?…](?<!\be\.g\.|\bz\.b\.)(?<!\bz\.\sb\.|\b[pt]\.ex\.|\bp\.ej\.|\bbijv\.)(?<!\bp\.\se[xj]\.)(?<!\bnp\.)(?<!\b[zp]\.(?=\s(?:b|e[xj])\.))[ \n\"”)]|[\n。！？]"
+)
 
 
 def _sentence_of(text: str, at: int) -> str:
@@ -232,7 +233,7 @@ def _sentence_of(text: str, at: int) -> str:
 
 
 def is_no_claim(claim: Claim, text: str) -> bool:
-    """Return True if a number belongs to a name, an example, or a question, or is a constant such as 365."""
+    """Return True if a claim is part of a name, example, hypothesis, or question, or is a constant such as 365."""
     sentence = _sentence_of(text, claim.at)
     if sentence.rstrip()[-1:] in ("?", "？", "؟") or _is_hypothetical(sentence):
         return True
