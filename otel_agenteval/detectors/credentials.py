@@ -42,7 +42,7 @@ class Credential(NamedTuple):
     end: int
     value: str
     has_format: bool
-    """True if the value has a published format, such as ``AKIA…``. False if only a nearby word identifies the value."""
+    """True if the value is a private key, or has a published format with a type (see :mod:`.tokens`), such as ``AKIA…``."""
 
     @property
     def severity(self) -> Severity:
@@ -125,7 +125,7 @@ _SPELLED = (b" a a a ", b" a  a  a ", b" a    a    a ")
 _DIGITS_TOO = bytes.maketrans(b"0", b"a")
 _LETTER_BY_LETTER = re.compile(rb"(?<![a0!])(?:!?[a0]!?(?: {1,2}| {4})){12}")
 _STEMS = ScreenedWords(words("secrets.txt", "stems"))
-"""Lowercase stems of words such as "password". Texts without such a stem or a translation aren't searched for short secrets."""
+"""Lower-case stems of words such as "password", for a fast pre-check."""
 _CODE_STEMS = ScreenedWords(words("secrets.txt", "code_stems"))
 _HARMLESS = re.compile(
     rb"[^\w/]*(?:[A-Z]{1,5}(?:[-/#]?[0-9]{1,10}){1,4}|[0-9-]{8,10}T[0-9:.]+(?:Z|[+-][0-9:]+)?|[0-9][0-9.,:/-]*[^\w]?[A-Za-z]{1,3}"

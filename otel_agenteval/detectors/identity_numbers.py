@@ -3,7 +3,7 @@
 ``data/identity_numbers.yaml`` lists the kinds of numbers, with their shapes, check digits, and the words that usually precede them.
 Most kinds are found only after a word such as "passport", because many random numbers have valid check digits.
 
-Because a search for 40 shapes would be slow, kinds that require a word are found in three steps:
+Because a search for dozens of shapes would be slow, kinds that require a word are found in three steps:
 
 1. Find numbers that have at least four digits and aren't in ``given``.
 2. Before each of these numbers, find a word that usually precedes a kind of number.
@@ -292,7 +292,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
 
 
 def _first_number_after(text: str, lowered: str, word_end: int) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield the first valid number after a word. If none is valid, yield the first number with the right shape."""
+    """Yield the number after a word, if possible of a kind for which it is valid."""
     before = lowered[max(0, word_end - _LONGEST_WORD) : word_end]
     last_start = min(len(text), word_end + _REACH)
     invalid: tuple[str, int, int, bool] | None = None

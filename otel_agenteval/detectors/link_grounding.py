@@ -40,7 +40,7 @@ _TEMPLATE = re.compile(r"(?:https?://)([^\s\"'`|]{1,300})", re.IGNORECASE)
 _WRAP = re.compile(r"(?:=|(?<![ \t=]))[ \t]*\r?\n[ \t>]*")
 _WORD = re.compile(r"[^\W_]+")
 _DATA = re.compile(r"(?<![^\W_])(?=[^\W_]*[0-9])(?!(?:19|20)[0-9]{2}(?![^\W_]))[^\W_]{4,}")
-"""Pattern for numbers and IDs, except years and short words such as ``24h``."""
+"""Pattern for numbers and IDs of at least four characters, except years."""
 _NAMED = re.compile(r"\b[A-Z][\w]{3,}")
 _READERS = re.compile(r"fetch|read|open|brows|visit|get|scrape|crawl|load|navigat|url|web|http|page|curl", re.IGNORECASE)
 _NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]found|failed|timeout|could not)", re.IGNORECASE)
@@ -73,8 +73,8 @@ def ungrounded_urls(
 ) -> list[str] | None:
     """Return links without a source, and links whose text shows another site than their target.
 
-    Return None if the agent received neither links nor other results (``has_results`` returns False), and no link is suspicious.
-    Arguments of calls that opened a page are given texts too.
+    Return None if links lack a source, but none is suspicious, and the agent received neither links nor other results
+    (``has_results`` returns False). Arguments of calls that opened a page are given texts too.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     if left := _not_written(left, given):

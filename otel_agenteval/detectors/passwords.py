@@ -1,7 +1,7 @@
 """Find passwords, PINs, and codes in prose by the words around them.
 
-After "password is", a value with letters and digits is enough, because a person might have chosen it. Without "is", or after a user
-name, the value must look random. Values without letters are found only after a word for PINs or codes.
+After "password is", most values with letters and digits are enough, because a person might have chosen them. Without "is", or after
+a user name, the value must look random or have several parts. Values without letters are found only after a word for PINs or codes.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ _REFERENCE = lazy(
 _PLAIN = lazy(
     r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
-"""Pattern for numbers, dates, versions, variable names, calls, and addresses."""
+"""Pattern for numbers, dates, versions, variable names, paths, and addresses."""
 _KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
 
 
@@ -238,7 +238,7 @@ def _is_no_secret(value: str, plain: str) -> bool:
 
 
 def looks_random(value: str, *, least: int = 8) -> bool:
-    """Return True if a value mixes letters with digits or signs. Return False for sequences, placeholders, and versions."""
+    """Return True if a value's mix of letters, digits, and signs looks random, unlike in sequences, placeholders, and versions."""
     if not least <= len(value) <= 512 or not value.isascii():
         return False
     digits = sum(sign.isdigit() for sign in value)

@@ -29,7 +29,7 @@ _LEADS = {
     "cyrillic": b"\xd0", "greek": b"\xce", "arabic": b"\xd8", "hebrew": b"\xd7", "indic": b"\xe0", "kana": b"",
     "han": b"", "hangul": b"\xec",
 }  # fmt: skip
-"""First UTF-8 byte of frequent letters in each script, if there is one. Stems in a script are found only in texts with this byte."""
+"""First UTF-8 byte of frequent letters per script, if there is one. Stems in a script are found only in texts with this byte."""
 
 
 def _spaced(stems: str) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
 
 
 def _around_digits(written: bytes, shape: bytes) -> bytes:
-    """Return the text near digits. Words that introduce an address or a date of birth are close to its digits."""
+    """Return the text near digits, where words for an address or a date of birth are, or all text if it isn't plain ASCII."""
     if not written.isascii() or b"&" in written or b"%" in written or b"\\" in written:
         return written  # decoded or non-ASCII text has other distances in bytes
     parts = []

@@ -17,7 +17,7 @@ class DigitRow(NamedTuple):
     end: int
     written: str
     may_stand_alone: bool
-    """True if the prefix or the grouping identifies a phone number. Other numbers require a preceding word such as "phone"."""
+    """True if the prefix or the grouping identifies a phone number. Other numbers require a nearby word such as "phone"."""
 
 
 _ROW = lazy(
@@ -60,7 +60,7 @@ def rows(text: str) -> Iterator[DigitRow]:
 
 @lru_cache(maxsize=512)
 def national_digits(written: str) -> str | None:
-    """Return a phone number's digits without prefixes, or None if no country has issued the number."""
+    """Return a phone number's digits without prefixes, or None if :func:`_issued_numbers` doesn't yield the number."""
     return next((digits for digits, _ in _issued_numbers(written)), None)
 
 
@@ -71,7 +71,7 @@ def is_fixed_line(written: str) -> bool:
 
 
 def _issued_numbers(written: str) -> Iterator[tuple[str, int]]:
-    """Yield a number's national digits and type for each issuing country. Special numbers, such as toll-free ones, are skipped."""
+    """Yield a number's national digits and type for each known issuing country, except toll-free and other special numbers."""
     library = phone_library()
     types = library.PhoneNumberType
     regions: Iterable[str | None] = words("phones.txt", "regions")

@@ -1,8 +1,8 @@
 """Find personal data in text, fast enough for the agent's thread.
 
 One pass converts the text to its *shape*: ``Call (555) 123-4567 now`` becomes ``A-000-000-0000-``. Digits become ``0``, capitals
-become ``A``, spaces and separators become ``-``, and other signs become ``.``. ``@`` and ``+`` stay, and all other characters are
-removed. Most texts are ruled out because their shape doesn't contain certain substrings.
+become ``A``, spaces and separators become ``-``, and most other signs become ``.``. ``@`` and ``+`` stay, and all other characters
+are removed. Most texts are ruled out because their shape doesn't contain certain substrings.
 
 Malicious text can't slow down the patterns, because they don't nest unbounded repetitions.
 """
@@ -112,7 +112,7 @@ PLAIN_NUMBERS = Rule(
         Detector("credit_card", 0.85, _CARD_SHAPE, _matches(_CARD)),
     ),
 )
-"""Phone numbers in one format, social security numbers, and sixteen digits as card numbers."""
+"""Phone numbers of ten digits, social security numbers, and sixteen digits as card numbers."""
 ADDRESSES = Rule((b"0-A", b"0A-A"), (Detector("address", 0.70, re.compile(rb"0A?-(?:[0A]+-{1,3}){1,8}A"), _matches(_ADDRESS)),))
 NAMES = Rule((b"A-A",), (Detector("name", 0.60, re.compile(rb"A-A"), _matches(_NAME)),))
 

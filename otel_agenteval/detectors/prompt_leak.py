@@ -22,7 +22,7 @@ from .screen import Look, ScreenedWords
 from .texts import has_any, lazy, words
 
 RUN = 40
-"""Minimum length of a copy, in letters. A letter outside ASCII counts as two to four letters."""
+"""Minimum length of a copy that isn't a whole instruction, in letters. A letter outside ASCII counts as two to four letters."""
 LONG = 55
 """Minimum length, in letters, of a copy that is a leak by itself (about 12 words). East Asian characters count as 3 letters."""
 SEVERAL = 3
@@ -49,7 +49,7 @@ class Leak(NamedTuple):
     """Number of letters in the longest copy, or 0 if the answer rewords the instructions."""
     copies: int
     spans: tuple[tuple[int, int], ...]
-    """Ranges of the copies in the answer. For encoded or reworded copies, the answer's full range."""
+    """Ranges of the copies in the answer. For disguised, encoded, or reworded copies, the answer's full range."""
 
     @property
     def is_long(self) -> bool:

@@ -97,7 +97,7 @@ def _letter_number(byte: int) -> int:
 
 
 _LETTERS = bytes(map(_letter_number, range(256)))
-"""Byte table that maps letters to 1 to 26. Spaces, hyphens, and Western non-ASCII characters become gaps."""
+"""Byte table that maps lower-case letters to 1 to 26. Spaces, hyphens, and Western non-ASCII characters become gaps."""
 _GAPS = bytes([_GAP]) * _QUAD
 _MOST_GROUPS = 32
 _ALL = (1 << _MOST_GROUPS) - 1
@@ -169,7 +169,7 @@ class Look:
         self._group_bits = -1  # not screened yet
 
     def found(self) -> int:
-        """Return the bits of groups whose words might occur in the text. The text is screened on the first call."""
+        """Return the bits of groups whose words might occur in the text. Long texts are screened on the first call."""
         if self._group_bits < 0:
             self._group_bits = _ALL
             if len(self.written) > _SHORT:

@@ -1,6 +1,6 @@
 """Rate texts with small linear models over character n-grams.
 
-``scripts/text_models.py`` fits the models to labeled cases. N-grams of two to six characters are hashed into a table of 8-bit
+``scripts/text_models.py`` fits the models to labeled cases. N-grams of up to six characters are hashed into a table of 8-bit
 weights. The scaled sum of the weights is the log-odds. The models don't need word lists, so they work across inflections,
 spellings, and languages. A text of 600 characters takes about 40 µs.
 """

@@ -1,8 +1,8 @@
 """Find access tokens by their published formats.
 
 ``data/tokens.json`` lists the formats, based on the issuers' documentation and on public rules of scanners such as gitleaks. The
-patterns are written for this project. Redaction uses all formats, and metrics use only formats with a type. A score contains a
-secret's position, length, and first four characters, which are usually a public prefix.
+patterns are written for this project. :func:`secret_spans` uses only formats with a type. A score contains a secret's position,
+length, and, for long secrets in these formats, the first four characters, which are usually a public prefix.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI"
 
 
 def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the type, start, and end of each secret. Placeholders and documentation samples are skipped."""
+    """Yield the type, start, and end of secrets in typed formats. Placeholders and documentation samples are skipped."""
     text = text[:SCAN_LIMIT]
     taken = DistinctRanges()
     for form in _answer_formats():

@@ -186,7 +186,7 @@ _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
 
 
 def may_hold_links(text: str) -> bool:
-    """Return True if a text might contain a link. The check never misses a link, and is fast for ordinary prose."""
+    """Return True if a text might contain a link. The check is fast for ordinary prose, and misses only rare disguises."""
     if "://" in text or _has_host(text) or ("dot" in text and _DOT.search(text) is not None):
         return True
     if text.isascii():
@@ -202,7 +202,7 @@ def _has_host(text: str) -> bool:
 
 
 def revealed(text: str) -> str:
-    """Undo disguises of links, such as invisible and full-width characters, ``hxxp``, ``[.]``, and escapes."""
+    """Undo disguises of links, such as invisible and full-width characters, ``[.]``, ``[:]//``, and escapes."""
     if not text.isascii():
         text = _WIDE_MARKS.sub(" ", _WIDE_DOTTED.sub(r".\1", _INVISIBLE.sub("", text)))
         text = unicodedata.normalize("NFKC", text)
@@ -312,7 +312,7 @@ def _is_sentence_break(written: str) -> bool:
 
 
 def key_of(rest: str) -> str:
-    """Return a link's host, path, and query in lower case. Remove the user, ``www.``, the fragment, and closing punctuation."""
+    """Return a link's host, path, and query in lower case. Remove parts such as the user, ``www.``, and the fragment."""
     rest = rest.split("#", 1)[0]
     if "&amp;" in rest:
         rest = rest.replace("&amp;", "&")

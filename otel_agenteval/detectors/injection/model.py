@@ -63,7 +63,7 @@ def _letters() -> tuple[NDArray[np.uint16], bytes]:
 
 
 def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
-    """Return a text's normalized letters, and a mask of kept letters (None if all were kept). ``Call  911`` becomes ``call 0``."""
+    """Return a text's normalized letters, and a mask of kept letters (None means all). ``Call  911`` becomes ``call 0``."""
     if _LONG_TOKEN_SHAPE in text.encode("ascii", "replace").translate(_TOKEN_SHAPES):  # faster than a search for the pattern
         text = _LONG_TOKEN.sub(lambda token: "0" * len(token.group()), text)
     letter_of, ascii_letter_of = _letters()
@@ -134,7 +134,7 @@ class OrderModel(NamedTuple):
 
 @dataclass(eq=False)
 class Rated:
-    """Ratings of passages in one text. Public methods accept character positions, and private methods accept letter positions.
+    """Ratings of passages in one text. Public methods accept character positions, and most private methods accept letter positions.
 
     A *score* counts every n-gram and is fast. Tables and lists repeat n-grams, which can inflate their scores. A *distinct score*
     counts each n-gram once. It requires sorting, so it is computed only for passages with a high score.

@@ -68,7 +68,7 @@ _LATIN_AND_FOREIGN = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
 
 
 def folded(text: str) -> str:
-    """Normalize a text. The result is in lower case, without accents and invisible characters, and with look-alikes replaced."""
+    """Normalize a text to lower case, without Latin accents and invisible signs. If a word mixes scripts, replace look-alikes."""
     if text.isascii():
         return text.lower()
     text = _TO_PLAIN.sub(lambda found: found.group().translate(_PLAIN_CHARACTERS), unicodedata.normalize("NFKC", text).lower())

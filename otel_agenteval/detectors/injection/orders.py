@@ -20,7 +20,7 @@ from .readers import ATTACK, ATTACKS, REPORTED, marked
 _MIN_SCORE = 0.8
 """Minimum score of an order: the model's log-odds plus the evidence scores below."""
 _MIN_SURE_SCORE = 2.0
-"""Minimum score of an order that clearly isn't meant for people. No harmless turn in the labeled data scores this high."""
+"""Minimum score of an order that clearly isn't meant for people. No harmless whole turn in the labeled data scores this high."""
 _ADDRESS_EVIDENCE = 2.0
 """Score added if the text addresses an AI and makes a demand."""
 _HIDDEN_EVIDENCE = 1.0
@@ -118,7 +118,7 @@ def readable(text: str) -> str:
 
 
 class _ResultText:
-    """A text in a tool result. ``unquoted`` has no quotations, and ``spoken`` also has no speaker labels such as ``Agent:``."""
+    """A text in a tool result. ``unquoted`` has no quotations. For transcripts, ``spoken`` also has no ``Agent:`` labels."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
@@ -222,7 +222,7 @@ _MAX_PASSAGE = 400
 
 
 def passages_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the range of each pair of adjacent sentences, and of each text in brackets. Long pairs result in overlapping ranges."""
+    """Yield the range of each pair of adjacent sentences, and of texts in brackets. Long pairs result in overlapping ranges."""
     marks = _PASSAGE_ENDS.finditer(text) if has_any(text, _END_MARKS) else ()
     limits = [0, *[mark.end() for mark in marks], len(text)]
     sentences = [(start, end) for start, end in pairwise(limits) if text[start:end].strip()]
@@ -266,7 +266,7 @@ def _comparable(text: str) -> str:
 # --- fast pre-check ------------------------------------------------------------------------------------------------
 
 _MAX_QUIET_SCORE = 0.0
-"""If no window of a text has a higher score, the text doesn't contain an order."""
+"""If no window of a text has a higher score, the text has no order, unless :func:`_has_signs` returns True."""
 _FORGED_STARTS = (
     b"<|", b"[inst", b"[/inst", b"<<sys", b"<</sys", b"<system", b"</tool_re", b"</function_re", b"</search_re", b"# system", b"#system",
 )  # fmt: skip
@@ -396,7 +396,7 @@ def is_structured(text: str) -> bool:
 
 
 def texts_in(text: str) -> list[str]:
-    """Return the strings in JSON or JSON lines, except chat messages (``role`` and ``content``). Return other text unchanged."""
+    """Return the strings in JSON or JSON lines, except chat messages and short texts about attacks. Return other text unchanged."""
     if not is_structured(text):
         return [text]
     are_lines = text.lstrip()[0] == "{" and "\n{" in text

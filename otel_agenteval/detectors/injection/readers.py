@@ -1,6 +1,6 @@
 """Words and patterns that recognize text addressed to an AI, in many languages.
 
-The patterns match text that :func:`~.normalise.folded` returns: lower case, without accents. Before folding, :func:`marked`
+Most patterns match text that :func:`~.normalise.folded` returns: lower case, without Latin accents. Before folding, :func:`marked`
 replaces upper-case names such as ``AI`` and ``LLM`` with ``aiagent``, because ``ai`` is a frequent word in French and Italian.
 """
 
@@ -23,7 +23,7 @@ def marked(text: str) -> str:
 
 
 def any_of(*alternatives: str) -> re.Pattern[str]:
-    """Return a pattern for alternatives in folded text. Latin and Cyrillic alternatives match only at the start of a word."""
+    """Return a pattern for alternatives in folded text. Latin, Greek, and Cyrillic ones match only at the start of a word."""
     words = "|".join(part for part in alternatives if _begins_a_word(part))
     signs = "|".join(part for part in alternatives if not _begins_a_word(part))
     parts = ([f"(?<![a-z0-9_\u00c0-\u058f])(?:{words})"] if words else []) + ([signs] if signs else [])

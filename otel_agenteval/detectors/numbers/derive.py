@@ -26,11 +26,11 @@ _POINTS = 15.0
 _NODES = 20_000
 _ROWS = 2_000
 _PROSE = 2_000
-"""Maximum length of a text whose numbers are combined in calculations."""
+"""Maximum length of a text whose numbers can form a pool."""
 POOL, _POOLS = 10, 20
 """Maximum size of a pool (numbers to combine with each other), and maximum number of pools."""
 _LONGEST = 40
-"""Maximum number of values per column or group for which shares and sums are calculated."""
+"""Maximum number of values per column to calculate shares of, and per group to add up in runs."""
 _DIGIT = re.compile("[0-9]")
 _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 
@@ -65,7 +65,7 @@ class Facts:
                 stack += [each for each in rows[:_ROWS] if isinstance(each, (dict, list, str))]
 
     def _add_prose(self, text: str) -> None:
-        """Add the numbers of a short text as one pool, because they are probably related."""
+        """If a short text has few numbers, add them as one pool, because they are probably related."""
         if len(self.pools) < _POOLS and len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
             numbers = [number for line in text.splitlines() for number in numbers_of(line)]
             self._add_pool(numbers if len(numbers) <= POOL else ())
@@ -97,7 +97,7 @@ class Facts:
 
 
 def parsed(text: str) -> Any:
-    """Parse a text as JSON, JSON lines, or table rows. Return None for other texts."""
+    """Parse a text as JSON, JSON lines, or table rows. Otherwise, return the numbers per line, or None for a single line."""
     start = text.lstrip()[:1]
     if start in ("{", "["):
         try:

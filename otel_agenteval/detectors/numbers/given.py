@@ -36,7 +36,7 @@ _AMOUNT = re.compile(r"(?i:amount|cents|cost|fee|price|total)\w{0,20}\W{0,2}[:=]
 
 
 class GivenNumbers:
-    """Numbers in the texts that the agent received (given numbers). Each kind of number is collected on first use.
+    """Numbers in the texts that the agent received (given numbers). Most kinds are collected on first use.
 
     ``paths`` maps given texts to their paths in the turn. ``others`` are given texts without a path. ``now`` is the turn's start.
     """
@@ -88,7 +88,7 @@ class GivenNumbers:
 
     @cached_property
     def amounts(self) -> set[int]:
-        """Whole numbers in fields such as ``unit_amount``. In payment APIs, these numbers are cents."""
+        """Whole numbers in fields such as ``unit_amount``. In payment APIs, these numbers can be cents."""
         return set(map(int, _AMOUNT.findall(self._whole)))
 
     @cached_property
@@ -109,7 +109,7 @@ class GivenNumbers:
         return self.dates_of(self.days)
 
     def dates_of(self, days: Iterable[Day]) -> list[datetime.date]:
-        """Convert days to dates. Days without a year get the turn's year."""
+        """Convert valid days to dates. Days without a year get the turn's year."""
         found = []
         this_year = self.today[0].year if self.today else 0
         for year, month, day in days:
@@ -154,7 +154,7 @@ class GivenNumbers:
         return facts
 
     def nearest(self, claim: Claim) -> tuple[str, str] | None:
-        """Return the path and text of the given number, date, or time closest to a claim, or None."""
+        """Return the path and text of the closest given number of the claim's kind, or of the first given number, or None."""
         if not self._places:
             return None
         if claim.days:

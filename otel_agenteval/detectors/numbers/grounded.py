@@ -1,7 +1,7 @@
 """Find numbers in an answer that don't follow from the given texts.
 
-A number in an answer (a *claim*) is supported if a given text contains it in any notation, in another unit, or with more digits. A
-claim is also supported if it can be calculated from given numbers or other supported claims. Cheap checks run first. A *reading* is
+A number in an answer (a *claim*) is supported if a given text contains it, possibly in another notation or unit, or with more
+digits. A calculation from given numbers or other supported claims can support it too. Cheap checks run first. A *reading* is
 a possible value with half its rounding interval. For example, 4.2 means 4.15 to 4.25, so its reading is ``(4.2, 0.05)``.
 """
 
@@ -32,12 +32,12 @@ _MAX_CHAIN = 3
 """Maximum length of a chain of calculations that each use the preceding result."""
 _MAX_OPERANDS = 24
 _MAX_LINE = 8
-"""Maximum number of values per line to combine in calculations."""
+"""Maximum number of values per line to combine in pairs or by column."""
 _MAX_POOL = 12
 _MAX_EXTRA = 4
 """Maximum number of values in an answer to combine with given numbers. With more values, almost any number would match."""
 _CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
-"""Limits that replace :data:`derive.CHANCE` for totals, shares, and results within a line, which answers often state."""
+"""Limits that replace :data:`derive.CHANCE` for given totals, given shares, and pairs within a line, which answers often state."""
 _MONEY = re.compile(r"(?:[$€£¥₹₽₺]|\b[A-Z]{3})\s?#|#\s?(?:[$€£¥₹₽₺]|[A-Z]{3}\b)")  # currency next to an amount (#)
 _WINDOW = 30
 """Number of characters before and after a number to search for the rest of an identifier."""
@@ -145,7 +145,7 @@ class AnswerNumbers:
 
     @cached_property
     def rows(self) -> list[list[tuple[int, float]]]:
-        """Position and value of each number in the answer, grouped by line. Lines without numbers are omitted."""
+        """Position and value of the answer's claims with a value, grouped by line. Lines without claims are omitted."""
         rows: list[list[tuple[int, float]]] = []
         line_end = -1
         for claim in self.claims:
@@ -206,7 +206,7 @@ class Timeline:
 
     @cached_property
     def _reachable_days(self) -> set[Day]:
-        """Days at a known interval from today or a given day, and first and last days of given months."""
+        """Days at a known interval from today or a given day, and the first and last days of their months."""
         days = np.array([*self._given.dates[:_MAX_DAYS], *self._given.today], "datetime64[D]")
         long_ones = [(seconds, unit) for seconds, unit in self._durations if _SECONDS_OF_DAY <= seconds < _MAX_DURATION]
         lengths = {(round(seconds / unit), unit) for seconds, unit in long_ones if unit >= 3600}
@@ -220,7 +220,7 @@ class Timeline:
     # --- times of day ----------------------------------------------------------------------------------------------
 
     def has_clock(self, claim: Claim) -> bool:
-        """Return True if the given texts contain the claim's time, or a time at a known interval from it."""
+        """Return True if the claim's time is known, or is at a known interval from a known time."""
         given, minutes = self._given, claim.minutes
         if minutes in given.minutes or (minutes <= 720 and ":" in claim.text and (minutes + 720) % 1440 in given.minutes):
             return True
@@ -272,7 +272,7 @@ def _is_given_day(day: Day, given: Collection[Day]) -> bool:
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
-    """Return dates moved by ``count`` units. Days can also mean working days. Months and years follow the calendar."""
+    """Return dates moved by ``count`` units. Days can also mean working days, and months can follow the calendar."""
     moved = [days + int(count * unit / _SECONDS_OF_DAY)]
     if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
         moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))

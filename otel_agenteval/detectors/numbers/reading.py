@@ -25,7 +25,7 @@ _MAX_DIGITS = 300  # more digits overflow a float
 
 
 def with_ascii_digits(text: str) -> str:
-    """Replace digits of other scripts with 0 to 9. The text's length stays the same."""
+    """Replace digits of 14 other scripts with 0 to 9, and normalize separators. The text's length stays the same."""
     if text.isascii():
         return text
     try:
@@ -40,7 +40,7 @@ def with_ascii_digits(text: str) -> str:
 
 
 TOKEN = re.compile(r"[0-9](?<![a-oq-wyz_0-9][0-9])[0-9]*(?:[.,:/'+-][0-9]+)*")
-"""Pattern for digits with separators. Digits after a lower-case letter (``web12``) don't match, except after ``p`` and ``x``."""
+"""Pattern for digits with separators. Digits after ``_`` or a lower-case letter except ``p`` and ``x`` (``web12``) don't match."""
 
 
 class Meanings(NamedTuple):
@@ -170,7 +170,7 @@ _AFTER = re.compile(
 
 
 def scale_after(text: str, at: int) -> tuple[float, str]:
-    """Return the factor and text of a scaling word or sign after a number, such as 0.01 and ``%``."""
+    """Return the factor and text of a scaling word or sign after a number (0.01 and ``%``), or 1.0 and an empty text."""
     first = text[at : at + 1]
     if first in _BEFORE_SCALE:
         first = text[at + 1 : at + 2]
@@ -218,7 +218,7 @@ def form_of(text: str, start: int, end: int) -> str:
 
 
 def without_forms(text: str, forms: Sequence[str]) -> str:
-    """Replace numbers in any of the forms (see :func:`form_of`) with spaces. The text's length stays the same."""
+    """Replace all matches of the forms (see :func:`form_of`) with spaces. The text's length stays the same."""
     return _pattern_of(tuple(forms)).sub(lambda found: " " * len(found[0]), text)
 
 

@@ -9,7 +9,7 @@ from ..screen import Look, ScreenedWords
 from ..texts import in_small_letters, table, tree
 
 _NAMES = table("number_words.json")
-"""Number words by language. ``units`` are zero to nineteen. ``tens`` start with twenty, or with the placeholder ``_`` for ten."""
+"""Number words by language. ``units`` start with zero. ``tens`` start with twenty, or with the placeholder ``_`` for ten."""
 
 
 def _table() -> dict[str, float]:
@@ -41,14 +41,14 @@ _SCREENED = ScreenedWords((), screened=tuple(f" {word} " for word in _ALONE))
 
 
 def may_have_words(text: str, look: Look | None = None) -> bool:
-    """Return True if a text might contain a number above ten in words. This check is much cheaper than a search."""
+    """Return True if a text probably contains a number above ten in words. This check is much cheaper than a search."""
     if _SCREENED.may_be_in(look) and not _ALONE.isdisjoint(text.lower().replace("-", " ").split()):
         return True
     return not text.isascii() and _NUMERALS.search(text) is not None
 
 
 def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield ``(start, end, value)`` of each number in words. Adjacent words form one number, as in "two hundred"."""
+    """Yield ``(start, end, value)`` of each number in words. Adjacent words can form one number, as in "two hundred"."""
     parts: list[float] = []
     start = end = 0
     text = in_small_letters(text)
@@ -74,7 +74,7 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield numbers above ten in words. Skip single words that are round numbers (``hundred``) or that no other word follows."""
+    """Yield numbers above ten in words. Skip ``dozen`` and the like, and single words that are round or that no word follows."""
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
         is_figure = word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end))

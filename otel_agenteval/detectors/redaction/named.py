@@ -35,7 +35,7 @@ class NamedValue(NamedTuple):
     start: int
     end: int
     is_sure: bool = False
-    """True if the text in this position is certainly a value. After a password's name, even an everyday word is then a secret."""
+    """True if the text in this position is certainly a value. After a password's name, an everyday word can then be a secret."""
 
 
 def named_secrets(text: str, lowered: str) -> Iterator[Span]:
@@ -352,7 +352,7 @@ _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), la
 
 
 def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None:
-    """Return an entry's name and the keys of its values: ``("KEY", ["value"])`` for ``{"name": "KEY", "value": "…"}``."""
+    """Return an entry's name and the keys of its values: ``("KEY", ["value"])`` for ``{"name": "KEY", "value": "…"}``. Or None."""
     value_keys = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
     if not value_keys or len(entry) > _MAX_KEYS:
         return None
@@ -379,7 +379,7 @@ def _named_after_value(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
-    """Return the frames to try for a name. For HTTP headers, which :mod:`.secrets` handles, try only :func:`_sibling`."""
+    """Return the frames to try for a name, or only :func:`_sibling` for cookie and authorization headers (see :mod:`.secrets`)."""
     if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
         return (_sibling,)
     is_in_path = text[name.start - 1 : name.start] == "/"  # or a flag: "/password=…"

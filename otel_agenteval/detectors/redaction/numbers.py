@@ -1,7 +1,7 @@
 """Find card, telephone, and social security numbers in the notations of many countries.
 
 A card number has an issuer's prefix, a valid length, and a valid check digit. A telephone number has an international prefix or a
-national grouping, or follows a word such as "phone". Dates, decimals, IP addresses, versions, and amounts are ignored.
+national grouping, or follows a word such as "phone". Most dates, decimals, IP addresses, versions, and amounts are ignored.
 """
 
 from __future__ import annotations

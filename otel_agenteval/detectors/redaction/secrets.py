@@ -2,10 +2,10 @@
 
 A token is recognized by its prefix (:mod:`..tokens`), even if it wraps across lines. At the end of a truncated text, the start of a
 token counts too, because it still reveals most of the secret. Other secrets are recognized by the text before them: ``password=…``,
-``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code, and ordinary words after
-this text are ignored.
+``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code, and most ordinary words
+after this text are ignored.
 
-Each search runs only if the text contains a word that the search requires. Limited repetitions keep the search time linear.
+Most searches run only if the text contains a word that the search requires. Limited repetitions keep the search time linear.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LONGEST_KEY = 20_000
 _BEGIN = lazy(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?")
 _END = lazy(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{0,5})")
 _BREAK = r"(?:[ \t>|#*]|\r|\n|\\+[nrt]|\\+(?=\r?\n))"
-"""Pattern for a space, quotation mark, or line break between the lines of a key. The line break can be escaped."""
+"""Pattern for a space, line break, or mark such as ``>`` between the lines of a key. The line break can be escaped."""
 _BODY = lazy(
     rf"""
     (?:
@@ -345,7 +345,6 @@ _LINK = lazy(
     rf"/(?:{'|'.join(_LINK_WORDS)}|reset[_-]password|password[_-]reset|verify[_-]email|magic[_-]link)/([A-Za-z0-9_-]{{20,512}})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-"""Pattern for a token in a URL path, after a segment such as ``reset-password``."""
 
 
 def _in_urls(text: str, lowered: str) -> Iterator[Span]:

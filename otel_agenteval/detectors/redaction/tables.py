@@ -27,7 +27,7 @@ _HEAD = lazy(r"[*`\"]{0,3}[^\W\d][^<>{}()=|,;\t:]{0,40}")
 
 
 def cells_in(text: str, places: Sequence[int]) -> Iterator[TableCell]:
-    """Yield cells of tables with a heading at one of the sorted ``places``. For SQL and JSON, yield cells of all tables."""
+    """If there are ``places`` (sorted), yield cells of tables with a heading at a place, and of all SQL and JSON tables."""
     if not places:
         return
     if "\n" in text:

@@ -2,7 +2,7 @@
 
 The first view has the same length as the text. It replaces digits of all scripts, full-width and mathematical letters, dashes, and
 spaces with ASCII characters. Each further view decodes one layer of JSON and Python escapes, percent-encoding, HTML entities, and
-quoted-printable encoding, and removes invisible characters. A match in a view is replaced in the original text. Escapes are never
+quoted-printable ``@``, and removes invisible characters. A match in a view is replaced in the original text. Escapes are never
 split, so JSON stays valid.
 """
 
@@ -70,13 +70,13 @@ def views_of(text: str) -> Iterator[View]:
 
 
 def decoded(text: str) -> str:
-    """Return the fully decoded text, in which different spellings of a value are equal."""
+    """Return the last view's text, in which most spellings of a value are equal."""
     *_, last = views_of(text)
     return last.text
 
 
 def next_view(view: View) -> View | None:
-    """Return a view with one more layer decoded, or without HTML tags if nothing is encoded. Return None if nothing changes."""
+    """Return a view with one more layer decoded, or without inline HTML tags, or None if nothing changes or remains."""
     text = view.text
     encoded = _WRITTEN if _MARKS.search(text) is not None and _WRITTEN.search(text) is not None else _TAG
     parts: list[str] = []
@@ -126,7 +126,7 @@ def _decoded_part(written: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Replace look-alike characters with ASCII. The length stays the same."""
+    """Replace full-width letters, digits of other scripts, and similar characters with ASCII. The length stays the same."""
     if text.isascii():
         return text
     table, foldable = _folding()

@@ -93,7 +93,7 @@ def may_name(lowered: str) -> bool:
 
 
 def names_in(text: str, lowered: str) -> Iterator[Name]:
-    """Yield every name of a secret in a text. ``lowered`` is the text in lower case, with the same length."""
+    """Yield the names of secrets in a text. ``lowered`` is the text in lower case, with the same length."""
     after = _AFTER if text.isascii() else _AFTER_LATIN
     done = 0
     for stem in _STEM.finditer(lowered):

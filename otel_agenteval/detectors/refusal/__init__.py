@@ -1,6 +1,6 @@
 """Detect answers that decline the complete request.
 
-The decision is based on the complete answer, not on a single phrase. Lexicons for 28 languages assign words to classes such as
+The decision is based on the answer's sentences, not on a single phrase. Lexicons for 28 languages assign words to classes such as
 negation, speaker, rule, result, failure, and missing data. The evidence consists of the classes in each sentence, the request, tool
 calls, and the answer's length and numbers. All languages share the weights, which ``scripts/refusal_weights.py`` fits.
 

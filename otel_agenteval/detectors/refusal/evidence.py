@@ -43,7 +43,7 @@ class Lexicon(NamedTuple):
     touchy: tuple[str, ...]
     """Words in requests that agents commonly decline."""
     common: tuple[str, ...] = ()
-    """Frequent words that identify the language. Empty if the language's letters identify it."""
+    """Frequent words that identify a language in Latin script. Empty for languages whose entries match any substring."""
 
 
 def lexicon(language: str) -> Lexicon:

@@ -34,7 +34,7 @@ _REFUSAL_BITS = _DECLINING_BITS | BITS["instead"]
 """An answer can be a refusal only if it contains at least one of these classes."""
 
 _REMOVED_MARKS = tuple('"_“„«「『。！？।؟')
-"""Quotation marks, and sentence ends of other scripts. :func:`_says_nothing` returns False for a text with such a mark."""
+"""Quotation marks, ``_``, and sentence ends of other scripts. For a text with such a mark, :func:`_says_nothing` returns False."""
 _OPENING = re.compile(r"(?<!\w)'(?=\w)")
 
 
@@ -42,13 +42,13 @@ class Read(NamedTuple):
     language: str
     """Language code, or empty if the language is unknown."""
     numbers: dict[str, float]
-    """Evidence by name. Values except ``len`` are from 0 to 1. Empty if no word suggests a refusal."""
+    """Evidence by name. Values except ``len`` are from 0 to 1. Empty if no known word suggests a refusal."""
     told: str = ""
     """The sentences that have no declining words, as one text. These sentences can have words of the class ``scope``."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """Return the evidence in an answer and its request. Return None if the user requested a letter, refusal, or rewording."""
+    """Return the evidence in an answer and its request, or None if the user probably requested a letter, refusal, or rewording."""
     head = plain(output[:_MAX_CHARACTERS]).replace("*", "").replace("~", "")
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
