@@ -190,6 +190,19 @@ def test_repetitions_say_how_far_an_answer_can_be_relied_on() -> None:
     assert "pass^4" in str(found)
 
 
+def test_interval_needs_more_than_five_cases_if_one_has_fewer_values() -> None:
+    calls = itertools.count()
+
+    def task(asked: str) -> str:
+        if next(calls) == 1:
+            raise ValueError("down")
+        return "Paris"
+
+    cases = [{"case_id": str(n), "input": f"Question {n}?"} for n in range(5)]
+    found = oa.evaluate(task, cases, ["code_word_count"], repetitions=2, concurrency=1)
+    assert "needs more cases" in str(found)
+
+
 def test_one_is_compared_with_another_case_by_case(tmp_path: Path) -> None:
     cases = [{"case_id": str(number), "input": str(number), "ground_truth": "yes"} for number in range(20)]
     good, bad = (oa.evaluate(lambda asked, answer=answer: answer, cases, EQUAL) for answer in ("yes", "no"))

@@ -46,7 +46,7 @@ class Summary(NamedTuple):
     """Number of values, excluding vacuous scores, errors, and skipped scores."""
     mean: float | None
     low: float | None
-    """Lower end of the 95 % interval, or None with fewer than five cases."""
+    """Lower end of the 95 % interval, or None with too few cases (fewer than five, or more if some have fewer values)."""
     high: float | None
     passed: int
     judged: int
@@ -226,7 +226,7 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
     for one in summaries:
         factor = experiment.scale if one.unit == "1" and one.type != "boolean" else 1
         mean, low, high = (number(None if found is None else found * factor, one.unit) for found in (one.mean, one.low, one.high))
-        interval = f"needs {FEWEST_CASES} cases" if one.n else ""
+        interval = f"needs {'more' if one.cases >= FEWEST_CASES else FEWEST_CASES} cases" if one.n else ""
         if one.low is not None:
             interval = f"{low} … {high}" if one.low != one.high else "unknown"
         repeated = [percent(one.pass_at_k), percent(one.pass_hat_k), percent(one.consistency)] if k > 1 else []

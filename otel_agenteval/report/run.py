@@ -148,7 +148,7 @@ class SeriesSummary:
     judged: int
     """Number of verdicts. Turns whose task raised an exception count as failed."""
     rate_interval: Interval | None = None
-    """95 % interval of the pass rate. None without verdicts, or if cases were repeated and there are fewer than five."""
+    """95 % interval of the pass rate. None without verdicts, or if cases were repeated and there are too few."""
 
     @property
     def pass_rate(self) -> float | None:
