@@ -212,7 +212,7 @@ _RESPONSE_KEYS: dict[str, dict[str, Any]] = {
         "type": "object", "required": ["metric", "evidence"],
         "properties": {"evidence": {"type": "array", "description": "the findings of a score", "items": _FINDING}},
     }},
-    "findings": {"type": "array", "description": "facts that are more frequent in failed turns, largest difference first", "items": {
+    "findings": {"type": "array", "description": "facts that are more frequent in failed turns, sorted by the lower end of `interval`, possible effects last", "items": {
         "type": "object", "required": ["facts", "interval", "p_adjusted", "turns", "few", "also", "effect"],
         "properties": {
             "facts": {"type": "array", "items": _FACT, "minItems": 1, "maxItems": 2},

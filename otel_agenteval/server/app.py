@@ -375,8 +375,8 @@ class Service:
     def ledger(self) -> dict[str, Any]:
         """Return counts of all data received since startup, by outcome.
 
-        For spans: received = scored + not used + held (waiting for a score). For each metric: results = turns for which it is
-        configured. For outlet records: made = delivered + waiting + failed.
+        For spans: received = scored + not used + held (waiting for a score). For outlet records: made = delivered + waiting +
+        failed.
         """
         engine = self.engine
         spans = engine.status.spans()

@@ -2,7 +2,7 @@
 
 Acknowledged requests survive ``kill -9``, a power failure, and a restart. Requests are appended to a segment file, and acknowledged
 after the disk confirms the write. Requests that arrive during a write are written together. A segment is deleted when the engine no
-longer holds its traces, and all outlets have delivered the traces' scores. At startup, requests in leftover segments are processed
+longer holds its traces, and no outlet still holds the traces' scores in memory. At startup, requests in leftover segments are processed
 like new requests, and produce the same result IDs as before.
 
 A segment starts with a 9-byte header that contains the version. Each request then consists of a CRC-32 checksum of the fields
