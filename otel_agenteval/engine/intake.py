@@ -7,7 +7,6 @@ from itertools import chain, islice
 from typing import Any
 
 from ..core import forks, semconv
-from ..core.errors import ConfigError
 from ..core.feedback import Feedback, in_annotation, in_record
 from ..core.telemetry import Telemetry
 from ..core.tenancy import turn_id_in
@@ -128,9 +127,6 @@ class Intake:
     def receive_feedback(self, given: TurnFeedback) -> bool:
         return self.put(GivenFeedback(given))
 
-    def refuse_feedback(self, error: ConfigError) -> None:
-        self._pipeline.feedback.refuse(error)
-
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
         """Receive user feedback from an annotation span. ``parent_id`` is the ID of a span in the rated turn."""
         self._receive_read(in_annotation(attributes, turn_id_in(trace_id, span_id)), trace_id, parent_id)
@@ -145,14 +141,14 @@ class Intake:
         else:
             self.receive_feedback(TurnFeedback(found, trace_id, span_id))
 
-    def release_feedback(self) -> None:
-        """Queue all feedback that still waits for its turn. Call this method when no more turns will arrive."""
-        for given in self._pipeline.feedback.due(everything=True):
+    def release_feedback(self, *, everything: bool = True) -> None:
+        """Queue feedback that is due or, if no more turns will arrive (``everything``), all feedback that waits for its turn."""
+        for given in self._pipeline.feedback.due(everything=everything):
             self.put(GivenFeedback(given, last=True), must=True)
 
     def count_drop(self, reason: str, spans: int) -> None:
         with self._assembler.lock:
-            self._assembler.count_received(spans)
+            self._assembler.received += spans
         self._composer.spans.count(reason, spans)
 
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
@@ -180,7 +176,7 @@ class Intake:
         with self._assembler.lock:
             closed = self._assembler.close_all(reason)
         self._hints.check_spans(self._assembler.received, lambda: self._may_hold_turn(closed))
-        self.take_groups(self._composer.stop_waiting(), must=True)
+        self.take_groups(self._composer.due(everything=True), must=True)
         self.take(closed, must=True)
 
     def _may_hold_turn(self, closed: Iterable[Closed]) -> bool:
@@ -195,7 +191,6 @@ class Intake:
         with assembler.lock:
             closed = assembler.tick(self._worker.queue.max_bytes * _SHARE_OF_QUEUE - self._worker.queue.bytes)
             self.late_log_records += self.early_logs.expire()
-            waiting = assembler.waiting or bool(self.early_logs)
         self._hints.check_spans(assembler.received, lambda: self._may_hold_turn(closed) or self._is_ending)
         self.take(closed)
         self.take_groups(self._composer.due())
@@ -203,14 +198,12 @@ class Intake:
         if store is not None:
             self.take_ended(store.due())
         self._pipeline.statistics.tick()
-        feedback = self._pipeline.feedback
-        for given in feedback.due():
-            self.put(GivenFeedback(given, last=True), must=True)
+        self.release_feedback(everything=False)
         if self._pipeline.judging is not None:
             self._pipeline.judging.start()
         for _ in range(len(assembler.late.ages)):
             self._telemetry.observe(semconv.LATE_SPAN_AGE, assembler.late.ages.popleft())
-        return waiting or self._composer.waiting > 0 or bool(store) or len(feedback) > 0
+        return self.waits
 
     def forget_traces(self, trace_ids: set[int]) -> None:
         """Drop these traces' data, including queued turns, because another process evaluates the traces."""

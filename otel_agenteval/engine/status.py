@@ -83,7 +83,7 @@ class Status:
     @property
     def open_turns(self) -> OpenTurns:
         assembler = self._assembler
-        return OpenTurns(assembler.open_turns, assembler.max_open, assembler.bytes, assembler.max_bytes)
+        return OpenTurns(assembler.open_turns, assembler.limits.max_open, assembler.bytes, assembler.max_bytes)
 
     def is_open(self, trace_id: int) -> bool:
         return self._assembler.is_open(trace_id)

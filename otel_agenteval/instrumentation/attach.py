@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from ..evaluation.scored_turn import ScoredTurn
 
-
 _log = logging.getLogger("otel_agenteval")
 _lock = threading.Lock()
 _handles: ByIdentity[Handle] = ByIdentity()
@@ -117,7 +116,7 @@ class Handle:
             if strict:
                 raise ValueError(str(error)) from None
             if self._processor is not None:
-                self._processor.engine.intake.refuse_feedback(error)
+                self._processor.engine.pipeline.feedback.refuse(error)
             return False
         if self._processor is None:
             return False

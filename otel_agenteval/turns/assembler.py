@@ -20,19 +20,17 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.turn import CloseReason
 from ..dialects.generic.interest import PLAIN_KEYS, is_plain
 from ..dialects.reader import ROLE_KEYS
 from ..dialects.step import AGENT, LLM, ROOT_ROLES, TOOL, WORKFLOW
 from ..spans.record import LogPart, is_more_complete
+from ..spans.wire import WireSpan
 from .late_data import LateData
 from .open_traces import OpenTraces
 from .state import CANDIDATE_ROLES, Candidate, Closed, HeldBytes, OpenTrace, Role, TurnLimits, size_of
-
-if TYPE_CHECKING:
-    from ..spans.wire import WireSpan
 
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 _MAX_PLAIN_SPANS = 256
@@ -254,9 +252,6 @@ class Assembler:
             parent.children[candidate] = None
         return candidate
 
-    def count_received(self, spans: int) -> None:
-        self.received += spans
-
     def end(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False
     ) -> Sequence[Closed]:
@@ -268,9 +263,8 @@ class Assembler:
             return self._ended(trace, candidate, span_id, span, attributes)
         closed = self.late.roles_in(trace_id)
         if span_id in closed:
-            if closed[span_id] is not None:  # None: the span was counted as late at its start
-                self.late.note(trace_id)
-            self.late.hold(trace_id, span, size_of(attributes))
+            # None: the span was counted as late at its start
+            self.late.hold(trace_id, span, size_of(attributes), noted=closed[span_id] is None)
             return ()
         return () if self._role(span) is None else self.add(trace_id, span, size_of(attributes), local_root)
 
@@ -285,7 +279,6 @@ class Assembler:
         if not candidate.closed:
             self._collect(trace, candidate, span_id, span, attributes)
         elif not is_own:
-            self.late.note(trace.trace_id)
             self.late.hold(trace.trace_id, span, size_of(attributes))
         if candidate.open == 0:
             if trace.unfinished == 1 and candidate.role in _TURN_ROLES and not (candidate.closed or trace.loose):
@@ -330,7 +323,6 @@ class Assembler:
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
-                self.late.note(trace_id)
                 self.late.hold(trace_id, span, size, local_root)
                 return []
             trace = self._traces[trace_id] = OpenTrace(trace_id, self._now())
@@ -344,7 +336,6 @@ class Assembler:
         if trace is None:
             if self.late.receives(trace_id):
                 for span in spans:
-                    self.late.note(trace_id)
                     self.late.hold(trace_id, span, span.size, local_root)
                 return []
             trace = self._open.open_received(trace_id, self._now())
@@ -513,10 +504,6 @@ class Assembler:
         return bool(self._traces or self.late)
 
     @property
-    def max_open(self) -> int:
-        return self.limits.max_open
-
-    @property
     def late_spans(self) -> int:
         return self.late.count
 
@@ -555,9 +542,8 @@ class Assembler:
             if len(self._plain_traces) > _MAX_PLAIN_TRACES:
                 self._plain_traces.popitem(last=False)
         elif candidate.orphan and candidate.role not in _TURN_ROLES:
-            trace.loose.extend(
-                candidate.spans
-            )  # the local root started before this processor was added, so wait for the root's end
+            # The local root started before this processor was added, so wait for the root's end.
+            trace.loose += candidate.spans
             trace.loose_size += candidate.size
             self._drop_spans(trace, candidate)
         elif self._is_root(candidate):

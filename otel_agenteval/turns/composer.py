@@ -213,16 +213,11 @@ class Composer:
         with self._holding:
             return self._parts.traces() | self._lost_tools.traces()
 
-    def due(self) -> list[SpanGroup]:
+    def due(self, *, everything: bool = False) -> list[SpanGroup]:
         with self._holding:
-            return self._released(everything=False)
+            return self._released(self._now(), everything)
 
-    def stop_waiting(self) -> list[SpanGroup]:
-        with self._holding:
-            return self._released(everything=True)
-
-    def _released(self, *, everything: bool) -> list[SpanGroup]:
-        now = self._now()
+    def _released(self, now: float, everything: bool) -> list[SpanGroup]:
         until = math.inf if everything else now - self._patience
         overdue = [self._calls.pop(run) for run, (since, _) in [*self._calls.items()] if since <= until]
         found = [whole for _, calls in overdue for call in calls for whole in self._add(call, now)]

@@ -30,17 +30,15 @@ _TOO_LARGE: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit"))
 _NO_SPANS: Mapping[int, str | None] = {}
 
 
+@dataclass(slots=True)
 class _ClosedTrace:
-    __slots__ = ("closed_at", "continues", "roles")
-
-    def __init__(self) -> None:
-        self.closed_at = 0.0
-        self.continues = False
-        """True if the trace's loose spans closed because they exceeded a size limit. Later spans are treated as a new trace."""
-        self.roles: dict[int, str | None] | None = {}
-        """Maps a span ID to the role of the span's candidate (possible turn root). The role is ``""`` if the candidate lacks a
-        role, or None if the span started after the trace closed. The attribute is None if late spans can't revise the turn.
-        """
+    closed_at: float = 0.0
+    continues: bool = False
+    """True if the trace's loose spans closed because they exceeded a size limit. Later spans are treated as a new trace."""
+    roles: dict[int, str | None] | None = field(default_factory=dict)
+    """Maps a span ID to the role of the span's candidate (possible turn root). The role is ``""`` if the candidate lacks a
+    role, or None if the span started after the trace closed. The attribute is None if late spans can't revise the turn.
+    """
 
 
 @dataclass(slots=True)
@@ -144,8 +142,12 @@ class LateData:
         if closed is not None:
             self.ages.append(self._now() - closed.closed_at)
 
-    def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """Hold a late span. If a limit is reached or the turn can't be revised, count the span in :attr:`unused` instead."""
+    def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False, *, noted: bool = False) -> None:
+        """Hold a late span, which also counts as late unless it was already ``noted``. If the turn can't be revised or a limit is
+        reached, count the span in :attr:`unused` instead.
+        """
+        if not noted:
+            self.note(trace_id)
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self.limits.max_spans and late.size + size <= self.limits.max_bytes:
             late.revises = late.revises or local_root or self._role(span) in _REVISING_ROLES
@@ -206,10 +208,8 @@ class LateData:
 def role_of_span(span: Any) -> str | None:
     if span is None:
         return None
-    if span.__class__ is SpanRecord:
-        return FEEDBACK if span.scope == LOGFIRE_SCOPE else role_in(span)
-    if span.__class__ is WireSpan:
-        record = span.record()
+    if isinstance(span, (SpanRecord, WireSpan)):
+        record = span.record() if isinstance(span, WireSpan) else span
         return FEEDBACK if record.scope == LOGFIRE_SCOPE else role_in(record)
     scope = scope_of(span)
     return None if scope == SCOPE else role_of(attributes_of(span), scope, span.name)

@@ -93,9 +93,8 @@ class LostTools:
         turns = self._turns.setdefault(process, deque(maxlen=_MOST_TURNS))
         self._turns.move_to_end(process)
         if turn.until_ns is not None or any(one.root[0] == turn.root.trace_id for one in turns):
-            inside = {
-                (record.trace_id, record.span_id) for record in turn.members
-            }  # includes roots of turns that were released before
+            # includes roots of turns that were released before
+            inside = {(record.trace_id, record.span_id) for record in turn.members}
             turns = self._turns[process] = deque((one for one in turns if one.root not in inside), maxlen=_MOST_TURNS)
         turns.append(_ReleasedTurn(turn))
         if len(self._turns) > _MOST_PROCESSES:

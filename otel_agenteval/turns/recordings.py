@@ -52,10 +52,6 @@ _OTHER_KINDS = (
 )
 
 
-def _ignore(trace: UnreadTrace) -> None:
-    pass
-
-
 @dataclass
 class Reading:
     """Counts of lines, spans, log records, and turns read so far. ``on_progress`` is called after every thousand lines."""
@@ -114,7 +110,7 @@ def turn_of(group: SpanGroup) -> Turn:
     return turn
 
 
-def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> list[SpanGroup]:
+def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = lambda trace: None) -> list[SpanGroup]:
     """Return one span group per turn, by start time. If a trace has GenAI spans, but doesn't have a turn, call ``unread``."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
@@ -124,7 +120,7 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
     return turns
 
 
-def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
+def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = lambda trace: None) -> Iterator[list[SpanGroup]]:
     """Yield one list per trace: its turns, a lone tool call, or nothing. Turns with several traces aren't joined yet."""
     traces: dict[int, dict[int, SpanRecord]] = {}
     logs: list[OtlpLog] = []

@@ -263,13 +263,12 @@ def moved_together(slots: list[Slot], folder: Path, processes: Processes, meet: 
     if not targets:
         return slots
     moved: dict[int, list[SlotPlace]] = defaultdict(list)
-    left = []
+    known: dict[int, Slot] = {}
     moves = ((slot, {trace: target for trace, target in targets.items() if trace % SLOTS == slot.number}) for slot in slots)
     for slot, places in processes.map(functools.partial(_move_traces, folder), moves):
-        left.append(slot)
+        known[slot.number] = slot
         for number, place in places.items():
             moved[number].append(place)
-    known = {slot.number: slot for slot in left}
     for number, more in moved.items():
         slot = known.get(number, Slot(number, ()))
         known[number] = slot._replace(places=(*slot.places, *more))

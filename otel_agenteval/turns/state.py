@@ -13,8 +13,6 @@ from ..spans.record import LogPart
 
 CANDIDATE_ROLES = ROOT_ROLES | {UNKNOWN}
 """Roles of spans that are turn roots or might become turn roots."""
-
-
 Role = Callable[[Any], "str | None"]
 """Function that returns the current role of an open or ended span."""
 

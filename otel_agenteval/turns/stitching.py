@@ -503,9 +503,8 @@ def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
         return False
     if any(message.role in ("user", "assistant") for message in messages):
         return _roles_and_texts(before) == _roles_and_texts(messages)
-    prefixes = {
-        call_id.partition("_")[0] for call_id in held.requested_ids
-    }  # some APIs use two ids per call: "call_1" and "fc_1"
+    # Some APIs use two IDs per call: "call_1" and "fc_1".
+    prefixes = {call_id.partition("_")[0] for call_id in held.requested_ids}
     return prefixes.isdisjoint(call_id.partition("_")[0] for call_id in piece.result_ids)
 
 

@@ -183,9 +183,8 @@ class TurnCalls(TurnSteps):
         found = self.main_llm[0]
         for step in self.main_llm:
             record, other = step.record, found.record
-            tied = (
-                record.start_ns == other.start_ns and abs(record.end_ns - other.end_ns) < CLOCK_STEP_NS
-            )  # both starts are rounded
+            # both starts are rounded
+            tied = record.start_ns == other.start_ns and abs(record.end_ns - other.end_ns) < CLOCK_STEP_NS
             if (found.error is not None, tied or record.end_ns > other.end_ns) > (step.error is not None, False):
                 found = step
         if found.overwritten:

@@ -209,9 +209,7 @@ _CallKey = tuple[str | None, Hashable]
 
 def tool_requests(turn: TurnCalls) -> list[Requested]:
     """Return all model calls' tool requests. If the turn doesn't have model calls, return all agent runs' tool requests."""
-    steps = turn.llm or [
-        step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None
-    ]  # fmt: skip
+    steps = turn.llm or [step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None]
     messages = ((message, step) for step in steps for message in turn.outputs(step))
     return [(request, step) for message, step in messages for request in (*provider_runs(message), *message.tool_calls)]
 

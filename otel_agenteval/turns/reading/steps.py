@@ -31,7 +31,6 @@ _BEGINNING = 200
 LONGEST_CONSTANT = 32_768
 """Maximum characters of instructions or tool definitions to cache after parsing. Many turns repeat the same text."""
 
-
 if TYPE_CHECKING:
     computed_once = cached_property
 else:
