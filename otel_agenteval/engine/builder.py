@@ -6,6 +6,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -71,17 +72,10 @@ class _InstanceId:
         return self._id
 
 
-def _explainer(config: Config) -> Callable[[Change], Change] | None:
-    store = config.outlets.store
-    if store is None:
-        return None
+def _explained(path: str, change: Change) -> Change:
+    from ..report.differences import explained  # imports numpy
 
-    def of_store(change: Change) -> Change:
-        from ..report.differences import explained  # imports numpy
-
-        return explained(store.path, change)
-
-    return of_store
+    return explained(path, change)
 
 
 def without_environment(
@@ -182,9 +176,10 @@ def engine_from(
     scorer = TurnScorer(
         composer, evaluator, feedback, outlets, hints, lambda: judging is not None and judging.metrics.wants_events
     )
+    store = config.outlets.store
     pipeline = Pipeline(
         composer, scorer, evaluator, outlets, span_events, outcomes, feedback, statistics, hints, conversations, judging, watchdog,
-        worker.set_aside, lambda: worker.queue.fill, _explainer(config),
+        worker.set_aside, lambda: worker.queue.fill, None if store is None else partial(_explained, store.path),
     )  # fmt: skip
     needs_content = conversations is not None or judging is not None
     roots = EndingRoots(scorer, composer, span_events, outlets, evaluator, needs_content, outcomes.lose_closed)

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ..evaluation.scored_turn import ScoredTurn
     from ..judging.dispatcher import Dispatcher
 
-
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0

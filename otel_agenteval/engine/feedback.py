@@ -116,11 +116,6 @@ class RecentTurns:
             return [self._turns[turn_id] for turn_id in ([found] if isinstance(found, str) else found)]
 
 
-def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) -> RecentTurn:
-    """Return a turn that contains only IDs, for feedback on a turn that isn't in memory."""
-    return RecentTurn(Root(trace_id, span_id, tenant=tenant), turn_id, turn_id, 1)
-
-
 _log = logging.getLogger("otel_agenteval")
 _MOST_WAITING = 10_000
 _MOST_WAITING_TEXT = 16 << 20
@@ -184,7 +179,7 @@ class FeedbackJoiner:
 
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
         """Return the rated turn with its new score, or ``()``, for example if the feedback waits (not with ``last``)."""
-        found = self._find(given)
+        found = self._turn_of(given.trace_key, given.span_id)
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)
         scored = self._scored_with(found, given.feedback)
@@ -210,9 +205,6 @@ class FeedbackJoiner:
             return None
         found = self._turn_of(trace_id, span_id)
         return None if found is None else found.turn_id
-
-    def _find(self, given: TurnFeedback) -> RecentTurn | None:
-        return self._turn_of(given.trace_key, given.span_id)
 
     def _turn_of(self, trace_key: int, span_id: int) -> RecentTurn | None:
         turns = self.recent.of_trace(trace_key)
@@ -244,9 +236,9 @@ class FeedbackJoiner:
         self.count("unmatched")
         if not self._store_joins:
             warn_unmatched()
-        key = given.trace_key
-        turn = unknown_turn(turn_id_in(key, given.span_id), tenant_of(key), trace_id_of(key), given.span_id)
-        return self._scored_with(turn, given.feedback)
+        key, turn_id = given.trace_key, turn_id_in(given.trace_key, given.span_id)
+        root = Root(trace_id_of(key), given.span_id, tenant=tenant_of(key))
+        return self._scored_with(RecentTurn(root, turn_id, turn_id, 1), given.feedback)
 
     def due(self, *, everything: bool = False) -> list[TurnFeedback]:
         """Remove and return feedback whose turn is now known, and feedback that has waited long enough."""
@@ -257,7 +249,7 @@ class FeedbackJoiner:
         now = self._now()
         with self._lock:
             waiting = list(self._waiting.items())
-        found = [given for given, until in waiting if until <= now or everything or self._find(given) is not None]
+        found = [given for given, until in waiting if until <= now or everything or self._turn_of(given.trace_key, given.span_id)]
         with self._lock:
             for given in found:
                 if self._waiting.pop(given, None) is not None:

@@ -140,19 +140,17 @@ class QueuedBatch(NamedTuple):
     size: int
 
 
+@dataclass(slots=True)
 class Aside:
-    __slots__ = ("is_back", "item", "late", "size", "start", "until")
-
-    def __init__(self, item: Any, start: int, until: float, late: Callable[[], Any]) -> None:
-        self.item = item
-        self.size: int = item.size
-        self.start = start
-        """Number of items that were already handled when this item was set aside. A flush that waits for more items than this
-        number also waits for this item.
-        """
-        self.until = until
-        self.late = late
-        self.is_back = False
+    item: Any
+    size: int
+    start: int
+    """Number of items that were already handled when this item was set aside. A flush that waits for more items than this number
+    also waits for this item.
+    """
+    until: float
+    late: Callable[[], Any]
+    is_back: bool = False
 
 
 class WorkQueue:
@@ -258,7 +256,7 @@ class WorkQueue:
         If the item isn't back at the time ``until``, the item that ``late()`` returns is queued instead.
         """
         with self._lock:
-            aside = Aside(item, self.handled, until, late)
+            aside = Aside(item, item.size, self.handled, until, late)
             self.bytes += aside.size
             self.accepted += 1
             self._aside[id(item)] = aside

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..core import forks
@@ -366,14 +367,12 @@ class Worker:
             self.queue.finish(batch, items)
 
 
+@dataclass(slots=True)
 class _Flush:
     """Flush request to the worker's thread. ``upto`` is the number of queued items to wait for."""
 
-    __slots__ = ("deadline", "done", "ok", "outlets", "upto")
-
-    def __init__(self, outlets: bool, upto: int, deadline: float) -> None:
-        self.outlets = outlets
-        self.upto = upto
-        self.deadline = deadline
-        self.done = threading.Event()
-        self.ok = False
+    outlets: bool
+    upto: int
+    deadline: float
+    done: threading.Event = field(default_factory=threading.Event)
+    ok: bool = False
