@@ -34,8 +34,6 @@ EXPECTED = ("reference", "expected", "expected_output")
 """Columns that provide the ground truth if a case lacks ``ground_truth``."""
 _LIST_COLUMNS = {"context", "evaluation_criteria", *_OTHER_NAMES}
 _LISTS_OF_CASES = ("cases", "data", "dataset", "examples", "items", "rows", "samples", "testCases", "test_cases")
-
-
 HASH_OF_INPUT = re.compile(r"input-[0-9a-f]{10}(-\d+)?")
 """Pattern of an ID from :func:`id_of_inputs`. Later IDs for the same inputs end with a hyphen and a number."""
 

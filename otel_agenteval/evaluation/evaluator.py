@@ -28,7 +28,6 @@ from .scored_turn import ScoredTurn
 if TYPE_CHECKING:
     from .case_metrics import CaseMetrics
 
-
 _log = logging.getLogger("otel_agenteval")
 
 _WARM_UP = {
@@ -39,8 +38,6 @@ _WARM_UP = {
     "llm_calls": [{"model": "gpt-4o", "provider": "openai", "input_tokens": 1, "output_tokens": 1, "finish_reason": "stop"}],
     "usage": {"input_tokens": 1, "output_tokens": 1},
 }  # fmt: skip
-
-
 _IMPORTED_FIRST = ("numpy", "otel_agenteval.detectors.injection", "otel_agenteval.detectors.prompt_leak")
 """Slow imports that many metrics need. :meth:`Evaluator.warm_up` imports each module in a separate step."""
 _warm: set[tuple[str, str]] = set()

@@ -19,7 +19,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import trace
 
@@ -34,14 +34,12 @@ from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_conversation_metrics, with_signals
+from ..metrics.registry import Asks, Embeds
 from ..report.experiment import Experiment, Interrupted, Trial
 from .attach import captured_turns
 from .case_script import Call, CaseScript, Simulate, as_text, columns_of, scripts_of
 from .expectations import expect
 from .scoring import MetricLike, RunScorer, model_user, models, selected_metrics
-
-if TYPE_CHECKING:
-    from ..metrics.registry import Asks, Embeds
 
 _RUN = "experiment_run"
 """Name of a temporary reference that links a turn to the call that created the turn."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..config.loader import load_config
 from ..config.root import Config
@@ -21,14 +21,10 @@ from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import allow_media, named, select_metrics, told_apart, with_default_policy
 from ..metrics.bound_metric import BoundMetric, get_metric
 from ..metrics.question import evaluating
-from ..metrics.registry import metric_of
+from ..metrics.registry import Asks, Embeds, metric_of
 from ..report.frames import ScoredTurns
 from ..turns.conversations import RecordedConversations, looks_back, of_conversations
 from .case_script import Call, CaseScript, Simulate
-
-if TYPE_CHECKING:
-    from ..metrics.registry import Asks, Embeds
-
 
 MetricLike = str | Mapping[str, Any] | BoundMetric | Callable[..., Any]
 """A metric, given as its name, ``{name: {parameters}}``, the result of :func:`get_metric`, or a function of a turn."""

@@ -288,8 +288,6 @@ def is_transient(error_type: str | None) -> bool:
 
 _OF_SETTINGS = frozenset(("unpriced", "http_401", "http_403", "http_404"))
 """Error types that recur until someone changes the settings or the account."""
-
-
 warned: dict[tuple[str, str, str], object] = {}
 
 

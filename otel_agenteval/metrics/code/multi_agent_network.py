@@ -20,11 +20,8 @@ _network_metric = functools.partial(metric, uses=("agents", "interactions"), app
 
 FAMILY = "multi_agent"
 
-
 _HUB_SHARE = 0.7
 _BOTTLENECK_SHARE = 0.5
-
-
 MOST_STEPS = 2_000_000
 """Maximum number of edges to visit per metric (one to two seconds). Graphs of up to 100 agents don't exceed this limit."""
 MOST_MOVES = 250_000

@@ -53,8 +53,6 @@ def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dic
 _MAPPINGS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _WRAPPERS = ("json_schema", "schema", "parameters", "input_schema")
 """Keys under which model requests nest the schema, next to keys such as ``name`` and ``strict``."""
-
-
 _VALUES = frozenset(("const", "enum", "default", "example", "examples"))
 _TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object", "null"))
 

@@ -104,8 +104,6 @@ _call = keyed(
     ignored=("id", "call_id", "tool_call_id", "type", "index", "description", "reasoning"),
 )
 """Reads expected calls with the keys of otel-agenteval, LangChain, Anthropic, DeepEval, or OpenAI."""
-
-
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")
 """Prefixes of frameworks' built-in tools that delegate to another agent."""
 _ASKS = re.compile(r"(?:ask|call|consult|invoke|run|use)_(?:the_)?")

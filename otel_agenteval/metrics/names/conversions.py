@@ -259,7 +259,6 @@ _OF_ONE_TOOL: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
     "one_text": _one_text, "any_mark": _any_mark,
 }  # fmt: skip
 
-
 SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     **{kind.__name__: kind for kind in (flag, ignored, keyed_by, only, renamed, spread)},
     "convert": lambda name, shown: Converted(shown, _OF_ONE_TOOL[name]),
