@@ -234,6 +234,20 @@ def test_repeated_beginnings_take_linear_time(piece: str) -> None:
     assert steep(lambda text: list(find_in(text, KINDS)), lambda length: (piece * (length // len(piece) + 1))[:length]) is None
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sqlldr scott/{}@db",
+        "rman target sys/{}@prod",
+        "net.exe use Z: //srv/share {}",
+    ],
+)
+def test_commands_without_flags_are_searched_for_secrets(command: str) -> None:
+    secret = "Tig3r" + "Paw9"
+    text = command.format(secret)
+    assert [text[start:end] for start, end, _ in find_in(text, {"secret"})] == [secret]
+
+
 def test_libphonenumber_tells_numbers_from_figures() -> None:
     assert redacted_text("Ring 55 1234 5678 or 2 3456 7890.", ["phone"]).count("[PHONE_") == 2
 

@@ -42,7 +42,7 @@ class _SecretProgram(NamedTuple):
 
     names: str
     flags: str = ""
-    """Flags before a secret: ``-p`` if the secret is the next word, or ``-p…`` if it's the rest of the same word."""
+    """Flags before a secret: ``-p`` if the secret is the next word or follows ``=``, or ``-p…`` if it's the rest of the same word."""
     after: str = ""
     """Separator before the secret in a flag's value, such as ``:`` in ``user:secret``."""
     needs: str = ""
@@ -63,8 +63,8 @@ def _programs_by_name() -> dict[str, list[_SecretProgram]]:
 _PROGRAM_NAME = lazy(
     lambda: rf"(?<![\w.=-])(?:{'|'.join(map(re.escape, sorted(_programs_by_name(), key=len, reverse=True)))})(?=[\s\"'\\])"
 )
-_COMMAND_LITERALS = (" -", '"-', "'-", " /p", " /rp", "net us", "rabbitmqctl", "sqlplus", "impdp", "expdp", "wpa_passphrase")
-"""Texts for a fast pre-check. Every command with a secret contains at least one of these texts."""
+_COMMAND_LITERALS = (" -", '"-', "'-", " /p", " /rp", "net us", "net.exe us", "mqctl", "sqlplus", "sqlld", "rman ", "pdp", "wpa_")
+"""Texts for a fast pre-check, such as the start of a flag. Commands without any of these texts aren't searched for secrets."""
 _WORD = lazy(
     r"""
     (?:[ \t]|\\\r?\n){0,40} (?:,\s{0,40})?  # in a list of arguments, words are separated by commas
@@ -136,7 +136,7 @@ def _secret_in(program: _SecretProgram, word: _CommandWord, at: int) -> Iterator
 
 class _SecretStatement(NamedTuple):
     literal: str
-    """Lower-case text that every match contains, for a fast pre-check."""
+    """Lower-case text for a fast pre-check. Texts without it aren't searched for the pattern."""
     pattern: re.Pattern[str]
     """Pattern whose last matching group is the secret."""
     only_chosen: bool = False
