@@ -1,4 +1,4 @@
-"""Find all personal data and secrets in a text and in its decoded forms."""
+"""Find personal data and secrets in a text and in its decoded forms."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ _SSN_WORDS = ("ssn", "social", "tax", "itin")
 
 
 def ssns(text: str) -> Iterator[Span]:
-    """Yield US social security numbers with dashes or after a word such as "SSN"."""
+    """Yield US social security numbers with dashes, or with a name such as "SSN"."""
     if _SSN_FORM.search(text) is not None:
         yield from (ssn.span() for ssn in _SSN.finditer(text))
     lowered = in_small_letters(text)
@@ -228,7 +228,7 @@ _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
-    """Yield telephone numbers in a known format or after a word such as "phone". ``phonenumbers`` checks other grouped digits."""
+    """Yield telephone numbers in a known format or with a name such as "phone". ``phonenumbers`` checks other grouped digits."""
     candidate_count = 0
     for row in _DIALABLE.finditer(text):
         is_grouped = not row.group().isdigit()

@@ -31,7 +31,7 @@ _PAIRS_IN_ANSWER = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "in
 _DECLINING_BITS = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
 _REFUSAL_BITS = _DECLINING_BITS | BITS["instead"]
-"""An answer can be a refusal only if it contains at least one of these classes."""
+"""A prose answer can be a refusal only if it contains at least one of these classes."""
 
 _REMOVED_MARKS = tuple('"_“„«「『。！？।؟')
 """Quotation marks, ``_``, and sentence ends of other scripts. For a text with such a mark, :func:`_says_nothing` returns False."""
