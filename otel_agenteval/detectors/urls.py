@@ -187,7 +187,7 @@ _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
 
 def may_hold_links(text: str) -> bool:
     """Return True if a text might contain a link. The check is fast for ordinary prose, and misses only rare disguises."""
-    if "://" in text or _has_host(text) or ("dot" in text and _DOT.search(text) is not None):
+    if "://" in text or _has_host(text) or _BRACKET_DOT.search(text) or ("dot" in text and _DOT.search(text)):
         return True
     if text.isascii():
         return False

@@ -45,6 +45,7 @@ def test_what_follows_from_the_sources_is_grounded(output: str, source: Any) -> 
         pytest.param("https://acme.com@evil.net/", "https://acme.com/", id="a given host as user"),
         pytest.param("https://аcme.com/", "https://acme.com/", id="a Cyrillic letter"),
         pytest.param("evil (dot) com/x", "https://acme.com/", id="dot as a word"),
+        pytest.param("evil [punto] com/x", "https://acme.com/", id="dot as an Italian word"),
         pytest.param("[https://acme.com/a](https://b.org/x)", "https://acme.com/a, https://b.org/x", id="shown as another site"),
         pytest.param("https://github.com/acme/web/wiki/Setup-Guide", "acme/web", id="a made-up page on a well-known site"),
         pytest.param("https://zoom.us/j/98812345678", "98812345679", id="another id on a well-known site"),
