@@ -139,7 +139,7 @@ def test_errors_never_show_a_value_in_the_place_of_a_secret(tmp_path: Path) -> N
     ("text", "told"),
     [
         ("a: 1\nb: \0", r":2: not YAML: character U\+0000"), ("\0" * 50, r":1: not YAML: character U\+0000"), ("judge: {model: a\x01}", r"U\+0001"),
-        ('outlets: {store: "a\\0b"}', r"outlets\.store\.path: must be the path of a file, got"), ('serve: {token: "a\\nb"}', r"serve\.token: .* without control"),
+        ('outlets: {store: "a\\0b"}', r"outlets\.store\.path: must be a path, got"), ('serve: {token: "a\\nb"}', r"serve\.token: .* without control"),
         ('outlets: {"a\\0b": 1}', r"outlets\.'a\\x00b': unknown key"), ("judge: {model: !!bool plain}", "doesn't match its tag"), ("a: !!timestamp x", "doesn't match its tag"),
     ],
 )  # fmt: skip

@@ -118,7 +118,7 @@ def http_url(value: Any, *, is_whole: bool = False) -> str:
 
 def file_path(value: Any) -> str:
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value) or "\0" in str(value):
-        raise ValueError("must be the path of a file")
+        raise ValueError("must be a path")
     return str(os.fspath(value))
 
 
