@@ -44,7 +44,7 @@ class SpendingOptions(Section):
 
 
 class BudgetOptions(SpendingOptions):
-    """Spending limits for all judges and embedders together. At a limit, judge calls wait. The queue's file or server stores the amounts spent."""
+    """Spending limits for all judges and embedders together. At a limit, judge calls wait or, in commands, can fail. The queue's file or server stores the amounts spent."""
 
     soft: Share = 0.8
     """Share of a limit above which the judge is called only for gates, for turns that ``always_if`` selects, and to finish
