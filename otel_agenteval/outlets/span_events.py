@@ -6,9 +6,9 @@ list. Therefore, ``_on_ending`` replaces the event list with :class:`DeferredEve
 exporter reads the list earlier, the list itself adds the scores. All exporters get the scores, without extra work on the agent's
 thread.
 
-If an SDK doesn't call ``_on_ending``, only exporters that run later get the scores. If an SDK supports no method, the events are
-omitted and counted. By default, a score that all exporters get as a span event isn't also sent as a log event. Scores never evict
-the application's events. If the span's event limit doesn't allow all scores, failed scores and gates come first.
+If an SDK doesn't call ``_on_ending``, only exporters that run later get the scores. If an SDK's span can't be changed, the events
+are omitted and counted. By default, a score that all exporters get as a span event isn't also sent as a log event. Scores never
+evict the application's events. If the span's event limit doesn't allow all scores, failed scores and gates come first.
 """
 
 from __future__ import annotations
