@@ -123,10 +123,9 @@ class Scorer:
         self._judge_all(scorings)
         for scoring in scorings:
             conversations.note(scoring.turn, scoring.made)
-        wholes = []
-        for ended in conversations.ended():
-            wholes.append(TurnScoring(self, ended.turn, self.whole, known, {}, span_id=ended.last))
-            wholes[-1].compute()
+        wholes = [TurnScoring(self, ended.turn, self.whole, known, {}, span_id=ended.last) for ended in conversations.ended()]
+        for whole in wholes:
+            whole.compute()
         self._judge_all(wholes)
         for scoring in (*scorings, *wholes):
             rows += scoring.rows
@@ -140,8 +139,7 @@ class Scorer:
         asks = any(metric.asks for metric in (*self.metrics, *self.whole))
         if asks and not self.dry and len(scorings) > 1:
             with ThreadPoolExecutor(self._threads, "otel-agenteval-backfill", mark_as_ours) as pool:
-                for _ in pool.map(TurnScoring.judge, scorings):
-                    pass
+                list(pool.map(TurnScoring.judge, scorings))  # raises a thread's exception
         else:
             for scoring in scorings:
                 scoring.judge()
@@ -363,9 +361,8 @@ class TurnScoring:
         if score.status == "skipped" or self._scorer.dry:
             return
         turn = named_publicly(self.turn, self._scorer.config.privacy.redact)
-        self.rows.append(
-            _row(turn, metric, redacted_score(score, self._redactor, self.turn), probability, accounts, self._span_id)
-        )
+        public = redacted_score(score, self._redactor, self.turn)
+        self.rows.append(_row(turn, metric, public, probability, accounts, self._span_id))
         self.account.scores += 1
         self.account.errors += score.status == "error"
 

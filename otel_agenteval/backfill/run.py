@@ -51,13 +51,11 @@ class Output:
         manifest = self.folder / "manifest.json"
         try:
             if manifest.exists():
-                try:
+                with contextlib.suppress(ValueError, TypeError, KeyError):
                     found = json.loads(manifest.read_bytes())
                     if found["format"] == _FORMAT:
                         self.buckets = int(found["buckets"])
                         return
-                except (ValueError, TypeError, KeyError):
-                    pass
                 raise AgentEvalError(
                     f"{manifest}: not a manifest of format {_FORMAT}, so the run can't continue. Choose an empty folder"
                 )

@@ -270,7 +270,6 @@ WITHOUT_METADATA = frozenset(_STRIP)
 
 # --- color profiles
 
-
 _LARGEST_READ = 1 << 20
 """Maximum size of a color profile to read, in bytes."""
 _LARGEST_KEPT = 60_000

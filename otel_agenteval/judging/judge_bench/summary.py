@@ -216,11 +216,10 @@ class BenchSummary:
 
     @property
     def verdict(self) -> list[str]:
-        by_trust = {
-            trust: [family for family, each in self.families.items() if each.trust == trust]
-            for trust in ("trusted", "trends", "not trusted", "unknown")
+        graded = {
+            text: [name for name, each in self.families.items() if each.trust == trust] for trust, text in _SENTENCES.items()
         }
-        lines = [f"{text}: {', '.join(by_trust[trust])}" for trust, text in _SENTENCES.items() if by_trust[trust]]
+        lines = [f"{text}: {', '.join(names)}" for text, names in graded.items() if names]
         return lines + [f"Bias: {each.sentence}" for each in self.biases.values() if each.found]
 
     def to_dict(self) -> dict[str, Any]:

@@ -54,11 +54,9 @@ def judge_from(
         return named[name]
 
     chosen = [Choice(judge_named(one.model, "choose", n, "model"), one.metric, one.agent) for n, one in enumerate(options.choose)]
-    second = None
-    if options.second.model is not None:
-        second = SecondOpinion(
-            judge_named(options.second.model, "second", "model"), options.second.margin, options.second.tolerance
-        )
+    second, other = None, options.second
+    if other.model is not None:
+        second = SecondOpinion(judge_named(other.model, "second", "model"), other.margin, other.tolerance)
     panel = [judge_named(model, "panel", "models", n) for n, model in enumerate(options.panel.models)]
     if not (chosen or second or panel):
         return main

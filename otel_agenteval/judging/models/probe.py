@@ -176,11 +176,9 @@ def _fault(good: Score, bad: Score) -> str | None:
     assert bad.value is not None
     if good.passed is None or bad.passed is None:
         better = good.value < bad.value if good.direction == "down" else good.value > bad.value
-        return (
-            None
-            if better
-            else f"the judge rates a good case {good.value:g} and a bad case {bad.value:g}, so its verdicts are meaningless"
-        )
+        if better:
+            return None
+        return f"the judge rates a good case {good.value:g} and a bad case {bad.value:g}, so its verdicts are meaningless"
     if not good.passed:
         return f"the judge fails a good case ({good.value:g}), so its verdicts are meaningless"
     if bad.passed:

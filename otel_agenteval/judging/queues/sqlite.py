@@ -20,7 +20,6 @@ from .base import HELD_BYTES, SLOTS, Counter, Demand, EndedClaim, Job, JobQueue
 _BUSY_SECONDS = 0.25
 """Maximum seconds that a call waits for other processes. The limit is short, because the worker and all outlets wait, too."""
 _PAUSE = 1.0
-
 _REMEMBERED_SECONDS = 86_400.0
 _DEAD_LETTERS = 1_000
 _TABLES = """
@@ -63,7 +62,6 @@ class SqliteQueue(JobQueue):
 
     is_shared = False
     """False, because running processes claim their own jobs. Infrequent checks find jobs that ended processes left behind."""
-
     remembered = 200_000
     """Maximum number of remembered IDs of finished jobs. Jobs with a remembered ID aren't added again."""
 
