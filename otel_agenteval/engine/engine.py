@@ -238,11 +238,6 @@ class Engine:
             return None
         return worker.looks + worker.queue.handled + self.pipeline.evaluator.evaluations
 
-    @property
-    def accepted_baggage(self) -> Mapping[str, str]:
-        """Maps each accepted baggage key to the name of the reference (an expected value) that the key sets."""
-        return self.pipeline.evaluator.references.baggage
-
     def flush(self, timeout: float) -> bool:
         """Evaluate all closed turns, and deliver their scores. Return False if something remains. Open turns stay open."""
         return self.worker.flush(timeout)

@@ -80,7 +80,6 @@ class CaseMetrics:
         for bound in known:
             if bound.name in gates:
                 bound.set_policy("gate")
-
         for key, metrics in self._known.items():
             self._known[key] = [
                 _skipping(bound, bound.missing) if bound.missing is not None and bound.name in complete else bound

@@ -76,7 +76,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine = build(without_environment(config, error), enabled=False)
         assembler = self.engine.assembler
         self._start_below, self._ending, self._plain_scopes = assembler.start_below, assembler.ending, assembler.plain_scopes
-        self._baggage = self.engine.accepted_baggage
+        self._baggage = self.engine.pipeline.evaluator.references.baggage
         self._active = False
         self._passive = not self.engine.enabled
         self._ending_is_called = False

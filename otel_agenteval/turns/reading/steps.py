@@ -84,7 +84,6 @@ class TurnSteps:
         self._prompts: dict[int, Decoded] = {}
         """Decoded long prompts by span ID. Later prompts can begin with the same messages, which are then reused."""
         self.ancestor: Step | None = None
-        """A span above this turn, which can also be above other turns. Only this span's user ID and conversation ID are read."""
         self.until_ns: int | None = None
 
     def share(self, ancestor: SpanRecord) -> None:
