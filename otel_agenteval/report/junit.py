@@ -1,8 +1,8 @@
 """JUnit XML: one testsuite per agent, one testcase per turn and metric.
 
-Only gates, and watched metrics that regressed or lost their values, are failures. A trend metric that misses its threshold
-passes with a note in ``system-out``. A score with an error is an error. CI servers identify a testcase by agent and name. For a turn with a case ID, agent and name are
-the same in every run, so that CI servers can show the testcase's history.
+Only gates that fail or have no verdict, and watched metrics that regressed or lost their values, are failures. A trend metric that
+misses its threshold passes with a note in ``system-out``. A score with an error is an error. CI servers identify a testcase by agent
+and name. For a turn with a case ID, these are the same in every run, so that CI servers can show the testcase's history.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def render_junit(report: Report) -> str:
     suites = list(by_agent.items())
     if report.comparison is not None:
         suites.append(("comparison with the baseline", list(_cases_of(report.comparison))))
+    if report.unevaluated:
+        suites.append(("gates", [_Case(why.partition(":")[0], "failure", "gate", why) for why in report.unevaluated]))
     totals = Counter(case.kind for _, cases in suites for case in cases)
     tests = sum(len(cases) for _, cases in suites)
     head = f'<testsuites name="otel-agenteval" tests="{tests}" failures="{totals["failure"]}" errors="{totals["error"]}">'

@@ -110,6 +110,15 @@ def test_junit_has_regressions_of_watched_metrics_as_failures() -> None:
     }  # fmt: skip
 
 
+def test_junit_has_a_failure_for_each_gate_without_a_verdict() -> None:
+    report = Report(PASSED, unevaluated=["code_b was never evaluated: it applies to no turn"])
+    root = ElementTree.fromstring(render_junit(report))
+    assert root.get("failures") == "1"
+    assert [case.get("name") for case in root.iter("testcase") if case.find("failure") is not None] == [
+        "code_b was never evaluated"
+    ]
+
+
 # --- Markdown
 
 
