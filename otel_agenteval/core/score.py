@@ -20,10 +20,8 @@ Policy = Literal["gate", "trend"]
 
 GATED, SHED = "gated", "shed"
 """Values of ``detail["reason"]`` for metrics that didn't run, because a selector excluded the turn or because load was high."""
-
 TASK_RAISED = "task_raised"
 """``error_type`` of scores that became errors because an experiment's task raised an exception. Unlike other errors, they fail."""
-
 MOST_EXPLAINED = 20_000
 """Maximum number of characters in an explanation of a computed or judged score. Longer text is truncated."""
 _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type": get_args(ScoreType), "policy": get_args(Policy)}

@@ -11,6 +11,7 @@ import threading
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import add, itemgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -94,21 +95,19 @@ class _Cell:
         return Distribution(tuple(self.counts), self.sum, exemplars, self.least, self.most)
 
 
+@dataclass(slots=True, eq=False)
 class Plan:
     """Reusable update of a counter and, optionally, a histogram. Caches the storage locations until the epoch changes."""
 
-    __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
-
-    def __init__(self, counter: str, counted: Labels, histogram: str | None = None, observed: Labels = ()) -> None:
-        self.counter = counter
-        self.counted = counted
-        self.histogram = histogram
-        self.observed = observed
-        self.epoch = -1
-        """The telemetry's epoch at the last lookup. Only :class:`Telemetry` uses this attribute and the next three attributes."""
-        self.of_count: Any = None
-        self.of_cell: Any = None
-        self.cell: Any = None
+    counter: str
+    counted: Labels
+    histogram: str | None = None
+    observed: Labels = ()
+    epoch: int = -1
+    """The telemetry's epoch at the last lookup. Only :class:`Telemetry` uses this attribute and the next three attributes."""
+    of_count: Any = None
+    of_cell: Any = None
+    cell: Any = None
 
 
 class _Series:

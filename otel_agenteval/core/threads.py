@@ -256,8 +256,7 @@ class Lane:
             is_behind = self.stuck > 0 or any(not call.is_awaited for call in self._calls)
         if is_behind and self._bytes + size > self._max_bytes and not must:
             raise LaneFull
-        call = _LaneCall(work, size)
-        call.is_awaited = not is_behind
+        call = _LaneCall(work, size, is_awaited=not is_behind)
         self._put(call)
         if not is_behind:
             self._result_of(call, self._patience)

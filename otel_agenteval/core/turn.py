@@ -375,10 +375,8 @@ class Turn:
 
         ``builder`` has a method for each field in ``builder.FIELDS``. The turn calls each method once and keeps its result.
         """
-        turn = cls.__new__(cls)
         known["_builder"] = builder
-        turn.__dict__ = known
-        return turn
+        return cls._of(known)
 
     @classmethod
     def written(cls, data: Mapping[str, Any]) -> Turn:

@@ -77,18 +77,16 @@ _FRAMEWORK_WORDS = (
 _MAX_NESTING = 6
 
 
+@dataclass(slots=True, eq=False)
 class Decoded:
     """Messages in one attribute, with flags for truncated and hidden content."""
 
-    __slots__ = ("append_items", "hidden", "messages", "truncated")
-
-    def __init__(self, messages: list[Message], hidden: bool = False) -> None:
-        self.messages = messages
-        self.truncated = False
-        self.hidden = hidden
-        """True if any text is missing, for example because content capture is off."""
-        self.append_items: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
-        """Function that appends a longer history's new messages. None if longer histories must be decoded completely."""
+    messages: list[Message]
+    hidden: bool = False
+    """True if any text is missing, for example because content capture is off."""
+    truncated: bool = False
+    append_items: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
+    """Function that appends a longer history's new messages. None if longer histories must be decoded completely."""
 
 
 def decode(raw: Any, role: str) -> Decoded:
@@ -554,7 +552,6 @@ def is_tagged(text: str) -> bool:
 
 
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
-
 _LEADING_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
 """Pattern for one-line notes that a framework adds above the user's message: ``<current_datetime>…</current_datetime>``."""
 _REQUEST_ITEMS = ("function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call")

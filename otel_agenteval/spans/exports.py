@@ -37,12 +37,10 @@ from .writing import attributes_as_json, value_as_json
 
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
 """Matches the start of an OTLP/JSON line. This module doesn't parse OTLP/JSON lines."""
-
 _MOST_BYTES = 512 * 2**20
 """Maximum bytes of a JSON document on several lines. A larger document is truncated, so it can't be parsed."""
 _FIRST_LINE = 4_096
 """Maximum bytes of the first line if a JSON document has several lines. A longer line is read as a whole document."""
-
 _PREFIX = 256
 """Maximum bytes before the JSON object in a line. A log service's time, level, or stream name can precede the object."""
 
@@ -615,12 +613,10 @@ def _from_datadog(value: Mapping[str, Any]) -> list[dict[str, Any]]:
         "kind": _KINDS_OF_DATADOG.get(one["span_kind"], one["span_kind"].upper()),
         "usage": one.get("metrics"),
         "model": one.get("model_name"),
-    }
-    ids = {
         "parent_id": None if one.get("parent_id") == "undefined" else one.get("parent_id"),
         "session_id": tags.get("session_id"),
     }
-    return _from_pandaprobe_span({**one, **sides, **times, **more, **ids})
+    return _from_pandaprobe_span({**one, **sides, **times, **more})
 
 
 _KINDS_OF_DATADOG = {"retrieval": "RETRIEVER", "task": "CHAIN", "workflow": "CHAIN"}

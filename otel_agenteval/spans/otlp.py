@@ -11,6 +11,7 @@ import binascii
 import codecs
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from sys import intern
 from typing import Any, Literal
 
@@ -47,14 +48,12 @@ def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
     )
 
 
+@dataclass(slots=True, eq=False)
 class OtlpLog:
-    __slots__ = ("part", "scope", "span_id", "trace_id")
-
-    def __init__(self, trace_id: int, span_id: int, part: LogPart, scope: str = "") -> None:
-        self.trace_id = trace_id
-        self.span_id = span_id
-        self.part = part
-        self.scope = scope
+    trace_id: int
+    span_id: int
+    part: LogPart
+    scope: str = ""
 
 
 # --- OTLP/JSON -----------------------------------------------------------------------------------------------------

@@ -209,17 +209,13 @@ def resource_attributes(raw: bytes) -> dict[str, Any]:
 
 
 def _resource(raw: bytes) -> dict[str, Any]:
-    found = _parsed(_resource_attributes, raw, "resource.v1.Resource")
+    found = _parsed(lambda raw: attributes_of(_parse_resource(raw).attributes), raw, "resource.v1.Resource")
     if len(raw) > _CACHED_BYTES:  # each recent turn keeps its resource in memory
         found = {key: bounded_name(value) if value.__class__ is str else value for key, value in found.items()}
     return found
 
 
 _known_resource = lru_cache(maxsize=1_024)(_resource)
-
-
-def _resource_attributes(raw: bytes) -> dict[str, Any]:
-    return attributes_of(_parse_resource(raw).attributes)
 
 
 def scope_name(raw: bytes) -> str:
