@@ -158,6 +158,7 @@ def engine_from(
         conversations = Conversations(
             wanted.idle_timeout, wanted.max_open, wanted.max_turns, wanted.max_bytes, waited, metrics.history
         )
+        forks.in_child(conversations.forget)
 
     def metric_names(conversation: bool) -> Sequence[str]:
         computed = [metric.name for metric in evaluator.whole] if conversation else evaluator.names
@@ -189,8 +190,6 @@ def engine_from(
     watch_engine(telemetry, status, assembler, worker, pipeline, outlets, errors.counts)
     for discard in (assembler.forget, early_logs.forget, composer.after_fork_in_child):
         forks.in_child(discard)
-    if conversations is not None:
-        forks.in_child(conversations.forget)
     forks.in_child(outlets.after_fork_in_child, forks.Step.OUTLETS)
     warm_up = WarmUp(lambda: chain(evaluator.warm_up(), outlets.warm_up()), errors.report)
     if enabled:
