@@ -1,4 +1,4 @@
-"""Generate the pages ``docs/guides/moving-from-*.md``, with the names, parameters and differences of five other catalogs.
+"""Generate the pages ``docs/guides/moving-from-*.md``, with the names, differing parameters and other differences of five catalogs.
 
 Names and parameters come from the metrics and from ``otel_agenteval/metrics/names``. Other content comes from ``scripts/moving.yaml``.
 """
@@ -60,7 +60,7 @@ def page(seed: str) -> str:
         f"| {preset.title} name | otel-agenteval metric | Defaults with this name |\n|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
-        f"This table lists otel-agenteval's parameters. `a` → `b` means that {preset.title}'s parameter `a` sets the parameter `b`. All names also work in camel case. All other metrics have no parameters, or only `threshold`.{facts.get('parameters', '')}\n",
+        f"This table lists {preset.title}'s parameters that differ from otel-agenteval's. `a` → `b` means that {preset.title}'s parameter `a` sets the parameter `b`. For all other parameters, see the metric's reference. All names also work in camel case.{facts.get('parameters', '')}\n",
         "| Metric | Parameters |\n|---|---|",
         *(
             f"| each metric that has one of these parameters | {_cell(shown)} |"
@@ -70,7 +70,7 @@ def page(seed: str) -> str:
         *(
             f"| {_linked(metric)} | {parameters} |"
             for metric, aliases in names_of(seed).items()
-            if (parameters := _parameters(seed, METRICS[metric], aliases[0])) not in ("none", "`threshold`")
+            if (parameters := _parameters(seed, METRICS[metric], aliases[0]))
         ),
         "\n## Differences\n",
         f"Deterministic metrics that this table doesn't list use {formulas}. Values of all judged metrics can differ.\n",
@@ -120,7 +120,7 @@ def _parameters(seed: str, metric: Metric, alias: str) -> str:
     of_all, by_metric = names.seeds().get(seed, ({}, {}))
     own = by_metric.get(metric.name) or names.seed_spellings(seed, alias.partition(":")[2], metric.name, metric.parameters)
     special = {theirs: spelling for theirs, spelling in own.items() if of_all.get(theirs) is not spelling}
-    return _cell("<br>".join([", ".join(f"`{name}`" for name in metric.parameters), *_spelled(special)])) or "none"
+    return _cell("<br>".join(_spelled(special)))
 
 
 def _spelled(spellings: Spellings) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The pages ``docs/guides/moving-from-*.md`` contain every name, parameter and difference."""
+"""The pages ``docs/guides/moving-from-*.md`` contain every name, differing parameter and difference."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize("seed", presets())
-def test_page_has_each_name_and_parameter(seed: str) -> None:
+def test_page_has_each_name_and_differing_parameter(seed: str) -> None:
     text = (ROOT / moving.FOLDER / f"moving-from-{seed}.md").read_text(encoding="utf-8")
-    for metric, aliases in moving.names_of(seed).items():
+    for aliases in moving.names_of(seed).values():
         for alias in aliases:
             assert f"`{alias.partition(':')[2]}`" in text
-        assert all(f"`{parameter}`" in text for parameter in moving.METRICS[metric].parameters)
     of_all, by_metric = seeds().get(seed, ({}, {}))
     for theirs in (*of_all, *(name for spellings in by_metric.values() for name in spellings)):
         assert re.search(rf"`{re.escape(theirs)}`[^;|]*(?: →|:)", text)
