@@ -87,7 +87,7 @@ def test_policy_over_gates_combines_those_of_a_case() -> None:
         ({"metrics": ["code_contians"]}, r"case 1: metrics\[0\]: unknown metric 'code_contians'. Did you mean code_contains"),
         ({"metrics": ["is-json", {"code_contains": {"valu": "x"}}]}, r"case 1: metrics\[1\]: code_contains.valu: .*'value'"),
         ({"metrics": ["code_contains"]}, "code_contains: value is required"),
-        ({"metrics": 3}, "case 1: metrics: must be a list .* got 3"),
+        ({"metrics": 3}, "case 1: metrics: use a list .* got 3"),
         ({"metrics": [{"is-json": {}, "when": {"agent": "a"}}]}, r"metrics\[0\]: when: "),
         ({"metrics": [{"is-json": {}, "name": "a b"}]}, r"metrics\[0\]: name: must be a word"),
         ({"metrics": ["is-json"], "assert": ["is-xml"]}, "case 1: must have only one of metrics, assert"),
