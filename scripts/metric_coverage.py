@@ -308,11 +308,10 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
     for family, names in sorted(families.items()):
         lines += [f"## [{family}]({family}.md)", ""]
         run = {name: row for name in names if (row := rows[name]) is not None}
-        head = [
-            f"| Metric | {' | '.join(kind[0].upper() + kind[1:] for kind in KINDS)} | Values | Passed |",
-            "|---" * (len(KINDS) + 3) + "|",
-        ]
-        lines += [*head, *(_line(name, row) for name, row in run.items()), ""] if run else []
+        more = ["Values", "Passed"] if any(row.metric.kind == "code" for row in run.values()) else []
+        columns = ["Metric", *(kind[0].upper() + kind[1:] for kind in KINDS), *more]
+        head = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+        lines += [*head, *(_line(name, row, more) for name, row in run.items()), ""] if run else []
         notes: dict[str, list[str]] = {}
         for name in names:
             notes.setdefault(_note(name, rows[name]), []).append(f"`{name}`")
@@ -321,10 +320,10 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
     return "\n".join([*lines, promises.section()])
 
 
-def _line(name: str, row: Row) -> str:
+def _line(name: str, row: Row, more: Sequence[str]) -> str:
     shares = [_percent(row.evaluated[kind], row.seen[kind]) for kind in KINDS]
     if row.metric.kind != "code":
-        return f"| {_named(name, row)} | {' | '.join(shares)} | | |"
+        return f"| {_named(name, row)} | {' | '.join(shares)} |" + " |" * len(more)
     passed = _percent(sum(row.passed), len(row.passed)) if row.passed else "–"
     return f"| {_named(name, row)} | {' | '.join(shares)} | {_spread(row)} | {passed} |"
 
