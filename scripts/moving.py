@@ -76,7 +76,6 @@ def page(seed: str) -> str:
         f"Deterministic metrics that this table doesn't list use {formulas}. Values of all judged metrics can differ.\n",
         "| Metric | Difference |\n|---|---|",
         *(f"| {_linked(metric)} | {_cell(said)} |" for metric, said in facts["differences"].items()),
-        "\nIf a turn lacks data, metrics that need it are skipped.",
     ]
     return "\n".join(parts) + "\n"
 
