@@ -1,4 +1,4 @@
-"""The ``llm_`` metrics rate safety risks. ``code_safety_policy`` turns these ratings into a verdict."""
+"""The ``llm_`` metrics rate safety risks, such as toxic language. ``code_safety_policy`` turns these ratings into a verdict."""
 
 from __future__ import annotations
 
