@@ -69,7 +69,7 @@ def test_closed_standard_input_is_empty(monkeypatch: pytest.MonkeyPatch, capsys:
     """Sibling of nab 990: ``turns -`` gets no input."""
     monkeypatch.setattr(sys, "stdin", None)
     assert main(["turns", "-"]) == 2
-    assert "no spans found" in capsys.readouterr().err
+    assert "no spans or log records found" in capsys.readouterr().err
     sys.stdin.close()
 
 
