@@ -257,7 +257,8 @@ def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: Capture)
         turn = Turn(turn_id=f"{number:032x}-{number:016x}")
         score = Score("llm_relevance", 0.9, passed=True, threshold=0.5, kind="llm")
         rows.append(json.dumps(line_of(turn, About.of(turn), score, "")))
-    traces.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"scope": {"name": "acme"}, "spans": spans}]}]}))
+    found = json.dumps({"resourceSpans": [{"scopeSpans": [{"scope": {"name": "acme"}, "spans": spans}]}]})
+    traces.write_text(f'{{"resourceLogs": []}}{" " * 70_000}\n{found}')  # the spans begin after the part that is searched
     scores.write_text("\n".join(rows))
     assert main(["calibrate", str(traces), "--scores", str(scores), "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)

@@ -158,7 +158,7 @@ def labels_in_traces(path: str) -> list[Label] | None:
     """Return user feedback in recorded traces as labels. For other files, return None. Without feedback, raise AgentEvalError."""
     try:
         with Path(path).open("rb") as file:
-            if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):
+            if re.search(rb'"resource(Spans|Logs)"', file.read(_HEAD)) is None:
                 return None
     except OSError:
         return None
