@@ -27,7 +27,7 @@ COPIES = 3
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
 """Shares of the open-turn limit. :class:`Arriving` explains the first two. Above the last, all requests are refused."""
 _STUCK = 30.0
-"""Seconds of continuous refusals. After that, requests are accepted again, and the oldest open turns are evicted."""
+"""Seconds after the first refusal. Then, requests are accepted again, and the oldest open turns are evicted."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"
 
 
@@ -104,8 +104,8 @@ class Arriving:
     """Admission control for open turns. Thread-safe. Refuses requests that would evict turns that can still complete.
 
     If open turns use over half of their limit, requests that would exceed the limit are refused, and so are requests with mostly
-    new turns that would exceed 75 % of it. Above 95 %, all are refused. The sender retries until turns close. After 30 seconds of
-    refusals, open turns probably wait for spans that never arrive. Requests are then accepted, and the oldest turns are evicted.
+    new turns that would exceed 75 % of it. Above 95 %, all are refused. The sender retries until turns close. 30 seconds after
+    the first refusal, open turns probably wait for spans that never arrive. Then, requests are accepted, and the oldest turns evicted.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:

@@ -94,7 +94,7 @@ class Service:
         self._tls_contexts: dict[str, ssl.SSLContext | None] = {}
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
-        """Result of the last reload (True if valid), and the Unix time of the last valid reload in nanoseconds."""
+        """True if the last load of the configuration was valid, and the Unix time of the last valid load in nanoseconds."""
         self._clock = clock
         self._delivered = False
         self._is_open = False
@@ -216,7 +216,7 @@ class Service:
         return Web(guard, self._reader, found, self.engine.failed, api(self.engine, self.ledger, page.content))
 
     def page_status(self) -> dict[str, Any]:
-        """Return the status for the web UI: data counts (ledger), queue sizes, remaining budgets, load, and unread traces."""
+        """Return the status for the web UI, such as data counts (ledger), queue sizes, remaining budgets, and unread traces."""
         more = {}
         for name in _SHOWN:
             if (family := self.engine.telemetry.read(name)) is not None:
@@ -409,7 +409,7 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
 
 
 def check_start(config: Config) -> None:
-    """Raise ConfigError if a sidecar can't start with this configuration. Don't open ports or write files."""
+    """Raise ConfigError if addresses, TLS files, or required outlets prevent the start. Don't open ports or write files."""
     options, taken = config.serve, dict[tuple[str, int], str]()
     for name in ("grpc", "http", "metrics", "web"):
         host, port = split_address(getattr(options, name) or "off:0")

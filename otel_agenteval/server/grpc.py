@@ -41,7 +41,7 @@ _STREAMS = 100
 _STRIKES = 100
 """Maximum number of consecutive non-OTLP, unauthenticated, or canceled calls. The next such call ends the connection."""
 _AGE = 300.0
-"""Seconds after which a connection is closed gracefully, so that senders discover new servers."""
+"""About this many seconds after its start, a connection is closed gracefully, so that senders discover new servers."""
 _LAST_CALLS = 30.0
 _WINDOW = 2**31 - 1
 """Flow-control window in bytes: the maximum, because the memory budget and the socket already limit unread data."""
@@ -52,7 +52,7 @@ _DATA, _HEADERS = 0x0, (0x1, 0x9)
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
 _PREFIX = struct.Struct(">?I")
 _GOAWAY = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
-"""GOAWAY frame. After this frame, the connection accepts only calls that the sender has already started."""
+"""GOAWAY frame. After this frame, the sender starts no new calls on the connection."""
 _GRPC_ONLY = "this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)"
 _HTTP1 = re.compile(rb"[A-Z]{3,7} /")
 _HTTP1_ANSWER = f"HTTP/1.1 400 {_GRPC_ONLY}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()

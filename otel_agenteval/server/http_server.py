@@ -28,7 +28,7 @@ from .logformat import Caller, caller
 _log = logging.getLogger("otel_agenteval")
 
 HEAD_TIMEOUT = 10.0
-"""Maximum seconds from the start of a connection to the end of the first request's head."""
+"""Maximum seconds for a TLS handshake, and then until the end of the first request's head."""
 IDLE_TIMEOUT = 75.0
 WRITE_TIMEOUT = 30.0
 TLS_HANDSHAKE = b"\x16\x03"

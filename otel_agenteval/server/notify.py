@@ -78,7 +78,7 @@ class Notifier:
             await asyncio.sleep(_EXTEND_EVERY)
 
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
-        """Report each change of the status until canceled.
+        """Report changes of the status until canceled.
 
         With a watchdog, also report that the process is alive, as long as ``stalled`` returns an empty string.
         """
@@ -98,9 +98,9 @@ class Notifier:
 
 @dataclass(slots=True)
 class Progress:
-    """Check for stalled work. A call returns ``reason`` if ``count()`` hasn't changed since the previous call, otherwise ``''``.
+    """Check for stalled work. A call returns ``reason`` if ``count()`` returns the same number as at the previous call.
 
-    ``count`` returns None if no work is pending.
+    Otherwise, the call returns ``''``. ``count`` returns None if no work is pending.
     """
 
     count: Callable[[], int | None]

@@ -86,7 +86,7 @@ class Receiver:
     # --- admission: before a body is read
 
     def authorize(self, authorization: str | None) -> Tenant | None:
-        """Return the tenant that sent a request, or None without configured tenants. If the token is invalid, raise a Refusal."""
+        """Return the tenant that sent a request, or None without configured tenants. If a required token is missing or wrong, raise a Refusal."""
         token = bearer_in(authorization)
         if self.tenants:
             tenant = self.tenants.by_token(token or "")
@@ -236,7 +236,7 @@ class Receiver:
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
         """Process a request from the journal, drop its poisoned traces, and return its other traces.
 
-        Skip invalid requests. If ``last``, process only traces and requests that crashed a process once. Otherwise, skip these.
+        Skip invalid and poisoned requests. If ``last``, process only traces and requests that crashed a process once. Otherwise, skip these.
         """
         poison = self.poison
         assert poison is not None

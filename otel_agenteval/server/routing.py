@@ -35,7 +35,7 @@ EVERYTHING = Share(_ALL)
 
 
 def shares_of(endpoints: Sequence[str]) -> list[Share]:
-    """Return each endpoint's share of the traces, in the order of ``endpoints``. Each trace is in exactly one share."""
+    """Return each endpoint's share of the traces, in the order of ``endpoints``, which must be distinct. The shares don't overlap."""
     hashes = [
         (zlib.crc32(endpoint.encode() + point.to_bytes(4, "little")), endpoint)
         for endpoint in endpoints

@@ -84,7 +84,7 @@ class Child:
         self._env = env
         self._stop = asyncio.Event()
         self.alive_at: float | None = None
-        """Monotonic time of the process's last READY or WATCHDOG report, or None if the process isn't ready."""
+        """Monotonic time of the process's last READY or WATCHDOG report, or None without a report."""
 
     async def run(self) -> None:
         failures = 0

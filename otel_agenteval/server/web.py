@@ -214,7 +214,7 @@ class _ApiExchange(HttpExchange):
 
 
 def credentials_in(authorization: str | None) -> tuple[str, str] | None:
-    """Return the name and token from Bearer or Basic credentials (with the token as password), or None for other credentials."""
+    """Return a name and the token from Bearer or Basic credentials (with the token as password). Without a token, return None."""
     kind, _, given = (authorization or "").partition(" ")
     if kind.lower() == "bearer" and given.strip():
         return "token", given.strip()
