@@ -19,7 +19,7 @@ from .options import add_report, add_store, write_report
 
 EXIT_CODES = {
     OK: "the report was written",
-    UNUSABLE: "an argument is invalid, a file can't be read, or no labeled turn has a verdict",
+    UNUSABLE: "an argument is invalid, an input can't be read, or no labeled turn has a verdict",
 }
 
 

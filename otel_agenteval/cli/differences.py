@@ -101,7 +101,7 @@ def _most_failed(args: argparse.Namespace, config: Config) -> Mapping[str, Seque
 
 
 def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
-    """Map each metric to one row per verdict on a recorded turn, and the key ``""`` to one row per recorded turn."""
+    """Map each metric to one row per verdict, and the key ``""`` to one row per recorded turn."""
     evaluation = Evaluation(config, ",".join(args.metric) or None)
     work = _facts_reader(config, evaluation)
     found: dict[str, list[VerdictRow]] = {"": []}

@@ -100,7 +100,7 @@ class _Found(NamedTuple):
     start: str = ""
     """Start time of the turn, as shown in the first line. Empty if unknown."""
     facts: Sequence[str] = ()
-    """The turn's version, attributes, and properties that a failure can't change. Empty if the results are from a sidecar."""
+    """The turn's version, and its text attributes and properties that a failure can't change. Empty for results from a sidecar."""
 
 
 def _print_results(found: _Found, advice: str) -> None:
