@@ -81,7 +81,7 @@ ROUTES = (
     Route("GET", "/failure-modes", Api.failure_modes, "Group failed turns by their first fault, with the share of each group and its change from the first to the second half of the time range", (
         *OF_TURNS, Parameter("by", "text", "group turns by this attribute, and compare the two latest groups instead of the halves of the time range", tuple(name for name in GROUPS if name != "judge")),
     ), gives=("modes", "turns", "middle")),
-    Route("GET", "/failure-modes/{mode}/cases", Api.mode_cases, "Get the latest failed turns of a mode as cases for `experiment`, one per distinct input. The cases fail while the mode persists", (
+    Route("GET", "/failure-modes/{mode}/cases", Api.mode_cases, "Get the latest failed turns of a mode as cases for `experiment`, one per distinct input. The cases usually fail while the mode persists", (
         *WHEN, *WHOSE, Parameter("limit", "count", "maximum number of cases", least=1, most=1_000, default=50),
     ), (Parameter("mode", "text", "ID of the failure mode", required=True),), gives=("application/x-ndjson",)),
     Route("GET", "/compare", Api.compare, "Compare two groups of turns by metric", (

@@ -229,7 +229,7 @@ class DetectorReport:
             yield f"{mark:>6} {counted.turns:>6,}  {text:<{_WIDTH}} {counted.example.partition('-')[0]}"
 
     def render_change(self, after: DetectorReport) -> str:
-        """Return the alarms per 1,000 turns before and after a configuration change, one line per detector with alarms."""
+        """Return the numbers of alarms before and after a configuration change, by detector."""
         pairs = [(name, one.alarms, after._detectors[name].alarms) for name, one in self._ranked() if name in after._detectors]
         pairs = [
             *((name, old, new) for name, old, new in pairs if old or new),

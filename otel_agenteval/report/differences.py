@@ -89,7 +89,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """For each metric that got worse, compare the failed turns of two runs. Then compare all turns of the runs (key ``""``)."""
+    """For each metric that got worse, find properties of its failed turns. Then compare all turns of the runs (key ``""``)."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []

@@ -102,7 +102,7 @@ class Experiment:
     def frame(self) -> Any:
         """Return a pandas DataFrame with one row per score.
 
-        The columns are ``case_id``, ``repetition``, ``turn`` (the turn's number in a conversation, or None), and all columns of
+        The columns are ``case_id``, ``repetition``, ``turn`` (the turn's number in a conversation, or NA), and all columns of
         :meth:`ScoredTurns.frame`.
 
         Raises:

@@ -21,7 +21,7 @@ _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "",
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
-    """Format a value with its unit and four significant digits. Values from 1,000 become integers. None becomes a dash."""
+    """Format a value with its unit and up to four significant digits. Values from 1,000 become integers. None becomes a dash."""
     if value is None:
         return "–"
     sign = "+" if signed and value > 0 else "−" if value < 0 else ""
@@ -32,7 +32,7 @@ def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Format a share in percent. A share above 0 and below 1 is never rounded to 0 % or 100 %."""
+    """Format a share in percent. A share that differs from 0 and 1 by more than 1e-9 isn't rounded to 0 % or 100 %."""
     if share is None:
         return "–"
     size = share * 100
@@ -98,7 +98,7 @@ class Report:
 
     @property
     def decides(self) -> bool:
-        """True if the run can fail, because a metric has the policy ``gate`` or a watched metric is compared with a baseline."""
+        """True if a metric in the run has the policy ``gate``, or a watched metric is compared with a baseline."""
         return self._has_gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
 
     @property

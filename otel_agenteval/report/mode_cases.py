@@ -1,6 +1,6 @@
 """Cases for ``otel-agenteval experiment``, created from a failure mode's turns.
 
-A case created from a failed turn fails as long as the agent repeats the fault.
+A case created from a failed turn usually fails as long as the agent repeats the fault.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wrong_tool": {"code_tool_selection": {"threshold": 1.0}},
     "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
 }
-"""For each kind of fault, metrics (with parameters) that fail every turn with this fault. They become gates of the turn's case."""
+"""For each kind of fault, metrics (with parameters) that detect the fault. They become gates of the turn's case if a run can evaluate them."""
 _NOT_REFERENCES = frozenset((
     "case_id", "case_turn", "id", "case", "input", "metrics", "assert", "turns", "user", "max_turns", "references", "baggage:",
 ))  # fmt: skip
