@@ -55,7 +55,7 @@ class Handle:
         return self._processor
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Deliver the computed scores of all closed turns. Return False if this takes longer than ``timeout`` seconds."""
+        """Deliver the computed scores of all closed turns, within ``timeout`` seconds. Return False if any score isn't delivered."""
         return self._processor.engine.flush(timeout) if self._processor is not None else True
 
     def drain(self, judges: bool = True, timeout: float = 30.0) -> bool:
@@ -63,7 +63,7 @@ class Handle:
 
         Args:
             judges: False to return without waiting for judged metrics.
-            timeout: maximum seconds to wait. If time runs out, the method returns False.
+            timeout: maximum seconds to wait. If something remains, the method returns False.
         """
         if not isinstance(judges, bool):
             raise TypeError(f"drain(): judges must be True or False, got {judges!r}. To set a timeout, call drain(timeout=8)")

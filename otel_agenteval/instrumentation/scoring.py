@@ -172,7 +172,7 @@ class RunScorer:
     embedder: Embeds | None
 
     def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
-        """Return (turn, scores) pairs. With conversation metrics, the last pair's turn is the whole conversation."""
+        """Return (turn, scores) pairs. If conversation metrics scored a conversation, it is the last pair's turn."""
         turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
         if not script.is_conversation:
             return [(turn, self._prepared(turn, metrics)()) for turn, metrics in turns]

@@ -70,7 +70,7 @@ class AgentEvalSpanExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Deliver the computed scores of all closed turns. Return False if this takes longer than ``timeout_millis``."""
+        """Deliver the computed scores of all closed turns, within ``timeout_millis``. Return False if any score isn't delivered."""
         return self.engine.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:

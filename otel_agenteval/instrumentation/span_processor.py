@@ -160,7 +160,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.failed("take_content", error)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Deliver the computed scores of all closed turns. Return False if the delivery takes longer than ``timeout_millis``.
+        """Deliver the computed scores of all closed turns, within ``timeout_millis``. Return False if any score isn't delivered.
 
         This method doesn't close open turns or wait for judged scores.
         """
@@ -193,7 +193,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
 
 
 def is_shut_down(processor: SpanProcessor) -> bool:
-    """Return True for an otel-agenteval processor that was shut down, but is still attached to its provider."""
+    """Return True for an otel-agenteval span processor that was shut down."""
     return isinstance(processor, AgentEvalSpanProcessor) and processor.engine.closed
 
 
