@@ -34,7 +34,7 @@ from .options import SINCE, add_files, add_jobs, add_store, moment, progress, re
 from .scoring import Evaluation
 
 EXIT_CODES = {
-    OK: "the report was printed and, with --accept, the accepted settings (if any) were written",
+    OK: "the report was printed and, with --accept, accepted settings were written",
     UNUSABLE: "an argument is invalid, an input can't be read or doesn't contain turns, or the configuration can't be written",
 }
 

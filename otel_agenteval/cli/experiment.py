@@ -28,7 +28,7 @@ from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_
 
 EXIT_CODES = {
     OK: "the turns were scored; failed metrics and errors change the exit code only with --gate",
-    FAILED: "the task failed or timed out for a case; with --gate: a gate failed, regressed, or has no verdict, or there is neither a gate nor --fail-on-regression; with --fail-on-regression: one of these metrics regressed",
+    FAILED: "the task failed for a case; with --gate: a gate failed, regressed, or has no verdict, or there is neither a gate nor --fail-on-regression; with --fail-on-regression: one of these metrics regressed",
     UNUSABLE: "an argument is invalid, the task can't be imported, or the dataset can't be read",
     INTERRUPTED: "Control+C or SIGTERM stopped the run; the reports contain the finished repetitions",
 }
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of runs of each case, to measure how much the answers vary (default: 1)",
     )  # fmt: skip
     parser.add_argument(
-        "--concurrency", type=int, default=8, metavar="N", help="number of concurrent calls of the task (default: 8)"
+        "--concurrency", type=int, default=8, metavar="N", help="maximum number of concurrent calls of the task (default: 8)"
     )
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS",
