@@ -134,7 +134,7 @@ def for_run(labels: Sequence[Label], run: Run) -> list[Label]:
     metrics = {None, *(series.facts.metric for series in run.series.values())}
     found = [one if one.turn in known else replace(one, turn=one.turn.partition(":")[2] or one.turn) for one in unique]
     verdicts = Counter((turn, metric) for turn, metric, _ in {(one.turn, one.metric, one.good) for one in found})
-    if conflicts := sum(count > 1 for count in verdicts.values()):
+    if conflicts := len({turn for (turn, _), count in verdicts.items() if count > 1}):
         to_stderr(f"labels: {number_of(conflicts, 'turn')} with contradicting labels; the last label counts")
     if stray := [one for one in found if one.turn not in known or one.metric not in metrics]:
         of = f" of {stray[0].metric}" if stray[0].turn in known else ""
