@@ -184,7 +184,7 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         raise AgentEvalError(f"--url: {base} can't be reached: {cause}; {fix}") from None
     if reply.status_code == 401:
         raise AgentEvalError(
-            f"--url: {base} requires a token. Set serve.token in the configuration, or OTEL_AGENTEVAL_SERVE__TOKEN"
+            f"--url: {base} requires a valid token. Set serve.token in the configuration, or OTEL_AGENTEVAL_SERVE__TOKEN"
         )
     try:
         said: Any = jsonio.loads(body)

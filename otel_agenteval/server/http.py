@@ -30,7 +30,7 @@ _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
 _FEEDBACK = "/v1/feedback"
 _UNKNOWN = "unknown path; send OTLP to /v1/traces and /v1/logs, feedback to /v1/feedback"
 _NO_METRICS = "metrics aren't received; in the sender, set OTEL_METRICS_EXPORTER=none"
-_NO_GRPC = "this port accepts only HTTP/1.1; send OTLP/gRPC to serve.grpc (default port 14317)"
+_NO_GRPC = "this port doesn't accept HTTP/2; send OTLP/gRPC to serve.grpc (default port 14317)"
 
 
 @dataclass(slots=True)
