@@ -66,7 +66,7 @@ class About:
 
     @property
     def cluster(self) -> str:
-        """Conversation ID or, if unknown, trace ID. Turns in the same cluster aren't independent."""
+        """Conversation ID or, if unknown, trace ID or turn ID. Turns in the same cluster aren't independent."""
         return self.conversation_id or (self.turn_id[:32] if _TURN_ID.fullmatch(self.turn_id) else self.turn_id)
 
     @property
@@ -209,8 +209,8 @@ class Run:
     def read(cls, path: str, scale: int = 1) -> Run:
         """Read scores from JSON lines. For an invalid line, or without scores, raise AgentEvalError.
 
-        Scores of replaced revisions and turns are dropped. If a metric has several scores on a turn, only the last score is kept,
-        except for user feedback.
+        Scores of replaced revisions and turns are dropped. If a turn has several scores of a metric with the same parameters,
+        only the last score is kept, except for user feedback.
         """
         run, replaced = cls(scale), set[str]()
         with open_recording(path) as stream:
@@ -259,7 +259,7 @@ def on_scale(score: Score, scale: int) -> Score:
 
 
 def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str, Any]:
-    """Return a score as an object of ``--format jsonl``: the turn's IDs, then the score's keys."""
+    """Return a score as an object of ``--format jsonl``: the turn's keys, then the score's keys."""
     place: Mapping[str, Any] = {
         "turn_id": turn.turn_id, "case_id": about.case_id, "case_turn": about.case_turn, "conversation_id": turn.conversation_id, "service": turn.service,
         "agent": turn.agent, "model": about.model, PARAMETERS: parameters or None,
@@ -275,7 +275,7 @@ def parameters_hash(metric: BoundMetric) -> str:
 
 
 def why(score: Score, *, facts: bool = False) -> str:
-    """Return the reason for a score as one line. If ``facts`` is true, add the score's detail, which can quote the turn."""
+    """Return the reason for a score as text. If ``facts`` is true, add the score's detail, which can quote the turn."""
     if score.status == "skipped":
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":
