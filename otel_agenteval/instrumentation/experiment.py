@@ -102,7 +102,7 @@ def evaluate(
             ``turns`` (``[{"input": …, references}, …]``), or with ``user``, which describes the character and goal of a simulated
             user. With ``user``, ``max_turns`` (default: 10) limits the conversation.
         metrics: as for :func:`score_turns`.
-        repetitions: number of calls per case, to measure how much answers vary.
+        repetitions: number of runs of each case, to measure how much answers vary.
         concurrency: maximum number of calls at the same time.
         config: as for :func:`load_config`.
         judge: model for ``llm_`` metrics. The default is the configuration's judge.
