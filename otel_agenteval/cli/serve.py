@@ -26,7 +26,7 @@ _log = logging.getLogger("otel_agenteval")
 EXIT_CODES = {
     OK: "a signal stopped the sidecar; all turns were scored and all scores delivered, except for judge jobs that still waited",
     FAILED: "a signal stopped the sidecar; some data was lost, or waits in the journal or the OTLP spool for the next start",
-    UNUSABLE: "an argument or the configuration is invalid, or an address can't be used",
+    UNUSABLE: "an argument or the configuration is invalid, or an address or the journal can't be used",
 }
 
 
