@@ -124,7 +124,7 @@ def releases_report(found: Releases) -> TabularReport:
     }  # fmt: skip
     title = f"{found.by}: {found.before} ({number_of(found.turns[0], 'turn')}) and {found.after} ({number_of(found.turns[1], 'turn')})"
     table = Table(title, heads, [*map(_cells, found.lines)])
-    about = "After minus before, corrected for the number of metrics"
+    about = "After minus before, with p corrected for the number of tests"
     return TabularReport(f"{found.before} and {found.after}", [table], data, warnings, about)
 
 
