@@ -304,7 +304,7 @@ class Journal:
             found = [segment for segment in self._segments if segment.file is None]
         for receive in rounds:
             for segment in found:
-                for record in self._read(segment.path):
+                for record in self._read(segment.path, reports=receive is rounds[0]):
                     if self.stops_replaying:
                         return
                     accepted = receive(record)
@@ -314,13 +314,13 @@ class Journal:
             for segment in found:
                 segment.unreceived = 0
 
-    def _read(self, path: Path) -> Iterator[Record]:
+    def _read(self, path: Path, *, reports: bool) -> Iterator[Record]:
         for record in records_in(path, self._max_bytes):
-            if record is None:
+            if record is not None:
+                yield record
+            elif reports:
                 self.broken += 1
                 _log.warning("%s: incomplete or damaged request; this request and the rest of the file are skipped", path)
-            else:
-                yield record
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose scores are delivered.
