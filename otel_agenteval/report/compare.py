@@ -58,7 +58,7 @@ class Comparison:
     disjoint: list[str] = field(default_factory=list)  # metrics without a case or turn that has a value in both runs
     errored: list[tuple[str, int, int]] = field(default_factory=list)  # (metric, errors before, errors now) if more now
     not_compared: list[tuple[str, str]] = field(default_factory=list)  # (metric, reason)
-    lost: list[str] = field(default_factory=list)  # watched metrics with values before that have none now
+    lost: list[str] = field(default_factory=list)  # watched metrics that lost their values (absent metrics only with `all`)
     causes: list[str] = field(default_factory=list)  # facts that are more frequent in the failed turns of metrics that regressed
 
     @property
