@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..evaluation.scored_turn import Root, ScoredTurn
@@ -190,9 +191,9 @@ class WorkQueue:
             self._items.append((item, size))
         return True
 
-    def waiting(self) -> list[Any]:
+    def waiting(self, most: int) -> list[Any]:
         with self._lock:
-            return [item for item, _ in self._items]
+            return [item for item, _ in islice(self._items, most)]
 
     def next_batch(self, most: int) -> QueuedBatch:
         items: list[Any] = []

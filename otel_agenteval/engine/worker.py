@@ -26,6 +26,7 @@ Found = TypeVar("Found")
 POLL = 0.25
 """Seconds between two checks of the queue and open turns."""
 _COURTEOUS_BATCH = 2
+_MOST_UNHANDLED = 256
 _BREATH = 0.0005
 """Seconds that the worker pauses after each small batch, so that the agent's thread can run."""
 _BACKLOG = 2_000
@@ -143,7 +144,7 @@ class Worker:
             self.queue.discard(unwanted)
 
     def unhandled(self) -> list[Any]:
-        return [*self._in_hand, *self.queue.waiting()]
+        return [*self._in_hand, *self.queue.waiting(_MOST_UNHANDLED)]
 
     # --- the thread
 
