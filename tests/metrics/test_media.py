@@ -129,7 +129,7 @@ SOUNDS = ("code_audio_silence", "code_audio_clipping", "code_audio_talk_over")
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_images_that_are_not_there_or_not_open(name: str) -> None:
-    assert oa.get_metric(name).not_applicable(turn()).detail == {"reason": "missing:image"}
+    assert oa.get_metric(name).not_applicable(turn()).detail == evaluate(name, turn()).detail == {"reason": "missing:image"}
     for reference in ("img-7", "https://cdn.example.com/a.png", "file:///srv/a.png"):
         assert evaluate(name, turn({"modality": "image", "uri": reference})).detail == {"reason": "media_not_open"}
     assert evaluate(name, turn(*[picture(image(scenery(16, 16, seed=n))) for n in range(101)])).detail == {"reason": "too_long"}

@@ -71,7 +71,7 @@ _MOST_RECORDINGS = 20
 
 def _measured(turn: Turn, *, speech: bool = False) -> list[dict[str, Any]] | Result:
     if not (contents := contents_of(turn, "audio")):
-        return skip("media_not_open")
+        return skip("media_not_open" if media_of(turn, "audio") else "missing:audio")
     if len(contents) > _MOST_RECORDINGS:
         return skip("too_long")
     return [sound_of(content, speech=speech) for content in contents]

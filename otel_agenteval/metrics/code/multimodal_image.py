@@ -16,7 +16,7 @@ from ...media.access import MediaContent
 from ...media.decoding import writing_in
 from ...media.images import Measures, likeness, measured
 from ..lib import applies
-from ..lib.media import attachments_of, contents_of, modalities_of
+from ..lib.media import attachments_of, contents_of, media_of, modalities_of
 from ..lib.tokens import normalized
 from ..lib.values import Share
 from ..registry import Result, metric, skip
@@ -96,7 +96,7 @@ _MOST_IMAGES = 100
 
 def _contents(turn: Turn) -> list[MediaContent] | Result:
     if not (found := contents_of(turn, "image")):
-        return skip("media_not_open")
+        return skip("media_not_open" if media_of(turn, "image") else "missing:image")
     return skip("too_long") if len(found) > _MOST_IMAGES else found
 
 
