@@ -128,11 +128,11 @@ def code_tool_arguments(
 
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. The default is the turn's reference
-            ``required_arguments`` or, if missing, ``required_params`` in the turn's metadata. Both can contain a tool's JSON Schema
-            instead of a list. If all are missing, and ``schemas`` is false, the score is skipped as ``missing:criteria``.
+            ``required_arguments`` or, if missing or empty, ``required_params`` in its metadata. A JSON Schema can replace a list.
+            If all are missing or empty, and ``schemas`` is false, the score is skipped as ``missing:criteria``.
         non_empty: If true, an argument is also missing if its value is null, blank text, or an empty list or object.
-        schemas: If true, the metric also checks each call against the JSON Schema in the tool's definition. This adds one check per
-            call. Requires the extra ``[structured]``.
+        schemas: If true, the metric also checks each call against ``parameters``, the JSON Schema in the tool's definition. This
+            adds one check per call. Requires the extra ``[structured]``.
 
     Detail: ``total_checks``, ``passed_checks``, and ``issues`` (at most 100 messages such as ``SendEmail: missing 'to'``).
     """
