@@ -126,7 +126,7 @@ def code_bleu(
 
     Parameters:
         references: Reference text, or a list of reference texts. The default is the turn's references or, if unset, the
-            turn's ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+            turn's ground truth. Aliases: ``reference``, ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         max_n: Maximum number of words in an n-gram.
         tokenizer: How to split texts into words. ``ms`` converts text to upper case. Each symbol or punctuation mark is a separate
             word, except punctuation after a number. ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short
@@ -362,7 +362,7 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
 
     Parameters:
         reference: Reference text, or a list of reference texts. The default is the turn's references or, if unset, the
-            turn's ground truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
+            turn's ground truth. Aliases: ``references``, ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         n: Number of words in an n-gram.
         measure: Measure that the metric returns as its value. ``f1`` is the harmonic mean of precision and recall.
 
