@@ -268,7 +268,7 @@ def register_metric(name: str, metric_class: Any) -> None:
     - ``outcome``: ``success``, ``output``, ``tool_calls``, and ``error``
 
     Raises:
-        ConfigError: If the name is one of AgentUnit's default metrics, or the class isn't a metric or requires arguments.
+        ConfigError: If the name is taken, or the class isn't a metric or requires arguments.
     """
     if name in _BUILT_IN:
         raise ConfigError(f"register_metric: {name} is already registered. Choose another name")

@@ -287,7 +287,7 @@ def metric(
     """
     if _misplaced:
         _refuse_class(_misplaced[0])
-        raise ConfigError("metric: write the decorator with parentheses, @oa.metric()")
+        raise ConfigError("metric: write @oa.metric() with parentheses, and with only keyword arguments")
 
     def register(fn: Function) -> Function:
         _refuse_class(fn)
@@ -334,7 +334,7 @@ def metric_of(fn: Callable[..., Any]) -> Metric:
     A function ``f`` without the decorator becomes ``code_f``. If it returns True or False, the score passes or fails.
 
     Raises:
-        ConfigError: If the function has no name or a built-in metric's name, or is a class.
+        ConfigError: If the function has no name or a decorated metric's name, or is a class.
     """
     _refuse_class(fn)
     name = getattr(fn, "__name__", "")

@@ -375,7 +375,7 @@ def _is_amount(value: Any) -> bool:
 
 def _amount(value: Any, name: str) -> float:
     if not _is_amount(value):
-        raise MetricError("invalid_privacy", f"privacy.{name}: must be a number of at least 0")
+        raise MetricError("invalid_privacy", f"privacy.{name}: must be a finite number of at least 0")
     return float(value)
 
 

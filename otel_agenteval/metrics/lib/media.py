@@ -170,7 +170,7 @@ def evenly_spaced(total: int, wanted: int) -> list[int]:
 
 
 def opened_video(video: Medium, num_frames: int, sampling: Sampling = "even") -> Video | None:
-    """Open a video and return the video's frames and measurements, or None if the configuration doesn't allow opening it.
+    """Open a video and return the video's frames and measurements, or None for an ID and for a URL that isn't allowed.
 
     Raises:
         MetricError: If the file can't be opened, is broken, too large, or not a video.
