@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core import jsonio, literals
@@ -74,7 +74,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
 
 
 def first_argument(raw: Any) -> Any:
-    """Return the query or the first text in JSON arguments, or None if there is no text. Return other values unchanged."""
+    """Return the query or the first text in JSON arguments, or None if no argument is text. Return other values unchanged."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)
@@ -168,14 +168,14 @@ _DEEPEST_LOGPROBS = 12
 
 
 def logprobs_in(raw: Any) -> list[float] | None:
-    """Return the log probability of each token in a model response, or None if any is missing."""
+    """Return the log probability of each token in a response's first answer, or None if any is missing."""
     if raw.__class__ is str:
         if '"logprob"' not in raw and '"token_logprobs"' not in raw:
             return None
         raw, _ = jsonio.loads_or_text(raw)
     held = _logprobs_below(raw, 0)
     entries = held.get("content") or held.get("token_logprobs") if isinstance(held, Mapping) else held
-    found = [entry.get("logprob") if isinstance(entry, Mapping) else entry for entry in entries or ()]
+    found = [one.get("logprob") if isinstance(one, Mapping) else one for one in (entries if isinstance(entries, Sequence) else ())]
     numbers = [float(number) for number in found if isinstance(number, (int, float)) and not isinstance(number, bool)]
     return numbers if numbers and len(numbers) == len(found) else None
 

@@ -403,7 +403,13 @@ def test_the_ai_sdk_has_them_in_its_provider_s_metadata():
 
 @pytest.mark.parametrize(
     "answered",
-    ['{"choices": [{"logprobs": null}]}', '{"logprobs": [{"token": "x"}], "y": "\\"logprob\\""}', "logprob", '{"logprob": 5}'],
+    [
+        '{"choices": [{"logprobs": null}]}',
+        '{"logprobs": [{"token": "x"}], "y": "\\"logprob\\""}',
+        "logprob",
+        '{"logprob": 5}',
+        '{"logprobs": 5, "logprob": 5}',
+    ],
 )
 def test_without_them_they_are_unknown(answered):
     said = {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": answered}
