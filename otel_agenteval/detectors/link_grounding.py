@@ -73,8 +73,8 @@ def ungrounded_urls(
 ) -> list[str] | None:
     """Return links without a source, and links whose text shows another site than their target.
 
-    Return None if links lack a source, but none is suspicious, and the agent received neither links nor other results
-    (``has_results`` returns False). Arguments of calls that opened a page are given texts too.
+    If links lack a source, but the agent received neither links nor other results (``has_results`` returns False), return only
+    suspicious links, or None if there are none. Arguments of calls that opened a page are given texts too.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     if left := _not_written(left, given):
@@ -252,7 +252,7 @@ class _LinkEvidence:
         return any(piece in text for text in self._texts)
 
     def _is_named(self, host: str) -> bool:
-        """Return True if a text names the site ("Acme" for ``acme.com``), but no text has a domain such as ``acme.org``."""
+        """Return True if a text names the site, as in "Acme" for ``acme.com``. Ignore short names, and names with other endings."""
         label = host.split(".", 1)[0]
         if host != site_of(host) or len(label) < 4 or not (label.isascii() and label.isalpha()):
             return False

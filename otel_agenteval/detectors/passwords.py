@@ -1,7 +1,7 @@
 """Find passwords, PINs, and codes in prose by the words around them.
 
 After "password is", most values with letters and digits are enough, because a person might have chosen them. Without "is", or after
-a user name, the value must look random or have several parts. Values without letters are found only after a word for PINs or codes.
+a user name, most values must look random or have several parts. Values without letters are found only after a word for codes.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ _NEW_ONE = lazy(
 
 
 def login_pairs(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield random-looking passwords after words for logging in, as in ``login: ada / …``."""
+    """Yield strong passwords (see :func:`is_strong`) after words for logging in, as in ``login: ada / …``."""
     last = -1
     for first, stop in near:
         for name in _LOGIN.finditer(text, first, stop):
@@ -305,7 +305,7 @@ _OPEN_TEMPLATE = lazy(r"(?:\$\{|\{\{|\$\(|<%|#\{|%\()[^}>)\n]{0,60}\Z")
 
 
 def needs_no_secret(text: str, start: int, end: int) -> bool:
-    """Return True if a word such as "password" is part of a term such as "password policy"."""
+    """Return True if a word such as "password" needs no value after it, as in "password policy"."""
     before = text[max(0, start - 1) : start]
     return (
         before in ("/", ":", "+")

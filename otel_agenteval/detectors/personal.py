@@ -86,7 +86,7 @@ def _look_at(look: Look, text: str) -> Look:
 
 
 def _is_all_given(look: Look, given: str) -> bool:
-    """Return True if ``given`` contains every email address and long number in a text. If unsure, return False."""
+    """Return True if ``given`` contains every email address and long number except dates in a text. If unsure, return False."""
     text, *more = (view.text for view in islice(views_of(look.text), 2))
     if more or has_any(text, _SPELLED):
         return False

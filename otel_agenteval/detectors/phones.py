@@ -66,7 +66,7 @@ def national_digits(written: str) -> str | None:
 
 @lru_cache(maxsize=512)
 def is_fixed_line(written: str) -> bool:
-    """Return True if the number is a fixed line in every country that issued it. Organizations often publish fixed lines."""
+    """Return False if a country issued the number as another kind than a fixed line. Organizations often publish fixed lines."""
     return all(kind == phone_library().PhoneNumberType.FIXED_LINE for _, kind in _issued_numbers(written))
 
 

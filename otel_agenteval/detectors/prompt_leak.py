@@ -46,7 +46,7 @@ class Leak(NamedTuple):
     share: float
     """Share of the instructions' letters or words that the answer repeats, from 0 to 1."""
     longest: int
-    """Number of letters in the longest copy, or 0 if the answer rewords the instructions."""
+    """Number of letters in the longest copy, or 0 if the answer has no copy."""
     copies: int
     spans: tuple[tuple[int, int], ...]
     """Ranges of the copies in the answer. For disguised, encoded, or reworded copies, the answer's full range."""
@@ -200,7 +200,7 @@ class SystemPrompt:
         return self._measured(copied, counts, answer, output) if 1 in copied else NONE
 
     def _repeated_wholly(self, answer: str) -> list[tuple[int, int, _Sentence]]:
-        """Return the start, end, and sentence for each of the prompt's sentences that the answer completely contains."""
+        """Return the start, end, and sentence for each sentence of at least 20 letters that the answer completely contains."""
         found, at = [], 0
         is_said = _part_finder([answer], len(self._pieces))
         for piece in self._pieces:

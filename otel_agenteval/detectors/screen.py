@@ -62,7 +62,7 @@ class Finder:
                 self._words_by_number[number].append((word, group_bit))
 
     def found_in(self, letters: bytes) -> int:
-        """Return the group bits of the words that occur in a text. The text must be encoded as in :meth:`add`."""
+        """Return the group bits of the words in a text. Encode the text as in :meth:`add`, and add a gap at its end."""
         overlapping_quads = np.ndarray((max(0, len(letters) - _QUAD + 1),), _QUAD_AS_INTEGER, letters, 0, (1,))
         hashes = overlapping_quads * _MULTIPLIER_ARRAY
         hashes >>= _SHIFT_ARRAY

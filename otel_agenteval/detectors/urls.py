@@ -79,7 +79,7 @@ def site_of(host: str) -> str:
 
 
 def imitates_a_well_known_one(host: str) -> bool:
-    """Return True if a host is a well-known host with a typo (``paypa1.com``) or an added word (``paypal-login.com``)."""
+    """Return True if a host resembles a long well-known host: ``paypa1.com`` has a typo, ``paypal-login.com`` an added word."""
     site = site_of(host)
     label = site.split(".", 1)[0]
     if site in well_known() or len(label) < 5 or label in _known_labels():

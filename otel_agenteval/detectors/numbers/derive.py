@@ -97,7 +97,7 @@ class Facts:
 
 
 def parsed(text: str) -> Any:
-    """Parse a text as JSON, JSON lines, or table rows. Otherwise, return the numbers per line, or None for a single line."""
+    """Parse a text as JSON, JSON lines, or a table. Otherwise, return numbers per line or list item, or None for a single line."""
     start = text.lstrip()[:1]
     if start in ("{", "["):
         try:
@@ -159,7 +159,7 @@ _NO_NUMBERS = np.zeros(0)
 
 
 def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
-    """Return ``b`` % of ``a``, ``a`` minus ``b`` %, ``a`` plus ``b`` %, and net amount and tax if ``a`` includes ``b`` % tax."""
+    """For ``b`` up to 100, return ``b`` % of ``a``, ``a`` ± ``b`` %, and net amount and tax if ``a`` includes ``b`` % tax."""
     few = b <= 100
     a, b = a[few], b[few] / 100
     share, whole = a * b, a / (1 + b)
@@ -167,7 +167,7 @@ def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
 
 
 def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
-    """Return the sum of each run of adjacent numbers in a group, and each group's average."""
+    """Return sums of runs of adjacent numbers in a group, and each group's average, without signs."""
     found: list[float] = []
     for group in groups:
         for first in range(min(len(group), _LONGEST) - 1):

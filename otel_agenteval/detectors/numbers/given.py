@@ -109,7 +109,7 @@ class GivenNumbers:
         return self.dates_of(self.days)
 
     def dates_of(self, days: Iterable[Day]) -> list[datetime.date]:
-        """Convert valid days to dates. Days without a year get the turn's year."""
+        """Convert valid days to dates, up to a limit. Days without a year get the turn's year, if known."""
         found = []
         this_year = self.today[0].year if self.today else 0
         for year, month, day in days:

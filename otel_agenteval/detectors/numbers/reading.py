@@ -136,7 +136,7 @@ _AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
 
 
 def clocks_in(text: str) -> Iterator[tuple[int, int, int]]:
-    """For each time of day in the text, yield the start and end offsets, and the minutes since midnight."""
+    """For each time of day in digits, yield the start and end offsets, and the minutes since midnight."""
     for found in _CLOCK.finditer(text):
         hour, minute, half = int(found.group(1)), int(found.group(2) or 0), found.group(3)
         if hour > 24:

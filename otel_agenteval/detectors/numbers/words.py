@@ -74,7 +74,7 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
 
 
 def claims_in_words(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield numbers above ten in words. Skip ``dozen`` and the like, and single words that are round or that no word follows."""
+    """Yield numbers above ten in words. Skip single words such as ``dozen`` or ``hundred``, and those that no word follows."""
     for start, end, value in values_of_words(text):
         word = text[start:end].lower()
         is_figure = word.isalpha() and (value in (1e2, 1e3, 1e6, 1e9) or not _FOLLOWED.match(text, end))

@@ -27,7 +27,7 @@ _LEAST_DIGITS = 7
 
 
 def may_hold(text: str) -> bool:
-    """Return True if a text needs the full search. This check takes a microsecond, and rules out most short sentences."""
+    """Return True if a text needs the full search. This fast check rules out most short sentences."""
     if len(text) < 5 or _PLAIN_WORD.fullmatch(text) is not None:
         return False
     if not text.isascii() or "@" in text or "\\" in text or "%" in text or "&" in text:

@@ -2,8 +2,8 @@
 
 The first view has the same length as the text. It replaces digits of all scripts, full-width and mathematical letters, dashes, and
 spaces with ASCII characters. Each further view decodes one layer of JSON and Python escapes, percent-encoding, HTML entities, and
-quoted-printable ``@``, and removes invisible characters. A match in a view is replaced in the original text. Escapes are never
-split, so JSON stays valid.
+quoted-printable ``@``, and removes invisible characters. A match in a view is replaced in the original text, without
+splitting escapes.
 """
 
 from __future__ import annotations

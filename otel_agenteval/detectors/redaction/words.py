@@ -158,7 +158,7 @@ _SIGNS = frozenset("!@#$%^&*+=?~")
 
 
 def is_nothing(value: str) -> bool:
-    """Return True if a value is a placeholder, a reference, or an ordinary word."""
+    """Return True if a value is a placeholder, a reference, or a word such as "required"."""
     plain = value.strip(" .!?:*_-\"'`").casefold()
     return (
         len(plain) < 2

@@ -64,7 +64,7 @@ class Declined(NamedTuple):
 def refusal_in(
     output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
 ) -> Declined | None:
-    """Return the refusal, or None. An answer that repeats ``material`` (tool results) or ``instructions`` isn't a refusal."""
+    """Return the refusal, or None. Prose that repeats much of ``material`` (tool results) or ``instructions`` isn't a refusal."""
     if output[:1] in ("{", "["):
         # the status of a JSON object must decline the request, and a reason, ``null`` or ``[]`` must be present
         if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:

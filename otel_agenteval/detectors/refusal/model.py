@@ -48,7 +48,7 @@ class Read(NamedTuple):
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """Return the evidence in an answer and its request, or None if the user probably requested a letter, refusal, or rewording."""
+    """Return the evidence in an answer and its request, or None if it declines, but the user probably requested this."""
     head = plain(output[:_MAX_CHARACTERS]).replace("*", "").replace("~", "")
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
