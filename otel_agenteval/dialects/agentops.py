@@ -72,7 +72,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _entity(get: Any) -> tuple[Any, Any]:
-    """Return the input and output of a decorated function, or ``(None, None)``."""
+    """Return the input and output of a decorated function, or ``(None, None)`` if no input is recorded."""
     kind = get("agentops.span.kind")
     if kind.__class__ is str:
         for prefix in (f"agentops.{kind}.", "agentops.entity.", "chain.", "workflow."):

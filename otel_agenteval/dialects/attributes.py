@@ -20,7 +20,7 @@ refusals = _Refusals()
 
 
 def as_int(value: Any) -> int | None:
-    """Convert a number or text to a token count. Return None for other values, negative counts, and counts above 2⁶³ - 1."""
+    """Convert a number or text to a whole token count, or return None if it can't be a count from 0 to 2⁶³ - 1."""
     number: float
     if value.__class__ is int:
         number = value
@@ -42,7 +42,7 @@ _DIGITS = 40
 
 
 def as_float(value: Any) -> float | None:
-    """Convert a number or text to a float. Return None for other values, and for negative or infinite numbers."""
+    """Convert a number or text to a float. Return None for other values, and for negative or infinite numbers and NaN."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -83,7 +83,7 @@ def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """Return the first text in a list, a JSON list, or comma-separated text, or None if the value doesn't contain text."""
+    """Return the first text in a list or JSON list, or another text up to the first ``", "``. If there is none, return None."""
     if value.__class__ is str:
         if value[:1] != "[":
             return value.partition(", ")[0] or None

@@ -40,7 +40,7 @@ class Capture:
         return ", ".join([*settings, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
-        """Return True if content capture is on with ``env``, False if it is off, or None if only code can turn it on."""
+        """Return True if ``env`` or a default captures content, False if it's (partly) off, or None if only code can turn it on."""
         if any(env.get(name, "").strip().lower() == value.lower() for name, value in self.off.items()):
             return False
         if self.by_default:

@@ -36,7 +36,7 @@ _RAW_NAME = "raw_gen_ai_request"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a LiteLLM call, or of an application span that has a call's attributes. Return None for other spans."""
+    """Return the role of a span with a LiteLLM call's attributes. Return None for most other spans."""
     own = SCOPES.match(scope) is not None
     has_answer = name == "litellm_request" or "gen_ai.output.messages" in attributes or "gen_ai.completion.0.role" in attributes
     operation = attributes.get("gen_ai.operation.name") if own and has_answer else None

@@ -397,7 +397,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error, or None if the span handled an error in a span below or the exception is in ``NO_FAILURES``."""
+    """Return a failed span's error, or None if it's only from a handled error in a span below, or is in ``NO_FAILURES``."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -420,7 +420,7 @@ _RETURNED = attrgetter("output_value", "output_tokens", "finish_reason", "tool_r
 
 
 def raised(record: SpanRecord, step: Step) -> bool:
-    """Return True if a span has an exception event, but no output."""
+    """Return True if a span has an exception event, but no output, output tokens, or finish reason."""
     if any(value not in (None, 0) for value in _RETURNED(step)) or all(event.name != "exception" for event in record.events):
         return False
     return not any(one.content or one.tool_calls for one in decode(step.output_messages, "assistant").messages)
@@ -517,8 +517,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Read cached tokens. Add them to the input tokens if they exceed the input tokens, or if the total is the sum of all counts:
-    input 10, cached 90, output 5, and total 105 become input 100. In the same way, add reasoning tokens to the output tokens.
+    """Fill cached tokens. Add them to the input tokens if they exceed the input tokens, or if the total is the sum of all counts:
+    input 10, cached 90, output 5, and total 105 become input 100. Reasoning tokens are added to the output tokens in a similar way.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

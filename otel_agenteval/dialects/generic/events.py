@@ -177,7 +177,7 @@ def tool_in(part: LogPart) -> str | None:
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if a log record describes the same tool call as ``writer``, the span that wrote the record."""
+    """Return True if a log record's tool name or call ID is the name of ``writer``, the span that wrote the record."""
     return writer.name == tool_in(part)
 
 

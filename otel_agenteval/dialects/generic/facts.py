@@ -176,7 +176,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
 
 
 def count_in(value: Any) -> int | None:
-    """Convert a token count such as ``12``, ``12.0``, or ``"12"`` to an integer. Return None for other values."""
+    """Convert a token count such as ``12``, ``12.0``, or ``"12"`` to an integer. Return None for huge counts and other values."""
     if value.__class__ is int:
         return int(value) if 0 <= value < 2**40 else None
     if value.__class__ is float:
@@ -203,13 +203,13 @@ def model_in(name: str | None) -> str | None:
 
 
 def provider_in(model: str | None) -> str | None:
-    """Return the provider in a model's name (``openai`` in ``openai/gpt-4o``), or None."""
+    """Return a known provider at the start of a model's path (``openai`` in ``openai/gpt-4o``), or None."""
     head, slash, _ = (model or "").partition("/")
     return head if slash and head != "models" and head.lower() in _PROVIDERS else None
 
 
 def without_provider(model: str) -> str:
-    """Remove providers from a model's name: ``openai/gpt-4o`` becomes ``gpt-4o``. Return names without a provider unchanged."""
+    """Remove known providers from a model's name: ``openai/gpt-4o`` becomes ``gpt-4o``. Return other names unchanged."""
     head, slash, tail = model.partition("/")
     while slash and head.lower() in _PROVIDERS and tail:
         model = tail

@@ -31,7 +31,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def opened(value: Any) -> Any:
-    """Parse JSON text, a Python ``repr``, or a Java collection's ``toString()``. Return other values unchanged."""
+    """Parse JSON objects, lists, and strings, some Python ``repr`` texts, and ``toString()`` of Java maps. Keep other values."""
     if value.__class__ is not str:
         return value
     head = (value := _TYPE_PREFIX.sub("", value) if value[:1] == "@" else value)[:1]
@@ -83,7 +83,7 @@ def transcript(text: str) -> list[dict[str, Any]] | None:
 
 
 def python_value(text: str) -> Any:
-    """Parse a Python ``repr``, and convert objects to dicts of their arguments. Return None for truncated or other text."""
+    """Parse a Python ``repr``, and convert objects to dicts of their keyword arguments. Return None for truncated or other text."""
     if len(text) > _LONGEST_REPR:
         return None
     try:
