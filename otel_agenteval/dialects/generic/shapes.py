@@ -213,7 +213,7 @@ def _unwrapped(node: dict[str, Any], depth: int) -> Any:
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
-    """Return a message's role in lower case, or the role that ``source`` indicates. Return None if the role can stay unchanged."""
+    """Return a message's role in lower case, or the role that ``unknown`` or ``source`` means. Return None if the role can stay."""
     role = node.get("role")
     if role == "unknown":
         return "tool"  # LangChain's tool results under LangWatch
