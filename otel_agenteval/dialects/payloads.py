@@ -174,8 +174,8 @@ def logprobs_in(raw: Any) -> list[float] | None:
             return None
         raw, _ = jsonio.loads_or_text(raw)
     held = _logprobs_below(raw, 0)
-    entries = held.get("content") or held.get("token_logprobs") if isinstance(held, Mapping) else held
-    found = [one.get("logprob") if isinstance(one, Mapping) else one for one in (entries if isinstance(entries, Sequence) else ())]
+    items = held.get("content") or held.get("token_logprobs") if isinstance(held, Mapping) else held
+    found = [one.get("logprob") if isinstance(one, Mapping) else one for one in (items if isinstance(items, Sequence) else ())]
     numbers = [float(number) for number in found if isinstance(number, (int, float)) and not isinstance(number, bool)]
     return numbers if numbers and len(numbers) == len(found) else None
 
