@@ -357,9 +357,9 @@ def code_refusal(
     With ``method="phrases"``, the metric searches the output for phrases such as "I cannot" or "I'm sorry, but". The search ignores
     case and the type of apostrophe, and mistakes "I can't wait to help" for a refusal.
 
-    In a configuration file and in ``oa.evaluate``, the default method is ``answer``, unless you set ``phrases``. If you use
-    ``get_metric`` or one of the metric's names from other tools, the default is ``phrases``. An inner metric of a composite metric
-    follows the same rules. To fail a turn on refusals, set ``inverse`` to true.
+    The default method is ``answer``. If you set ``phrases``, call ``get_metric``, or use one of the metric's names from other
+    tools, the default is ``phrases``. An inner metric of a composite metric follows the same rules. To fail a turn on refusals, set
+    ``inverse`` to true.
 
     Parameters:
         phrases: Phrases to search for, instead of the default list. Only allowed with ``method="phrases"``.
