@@ -138,7 +138,7 @@ def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
 
 
 def goes_on(raw: Any, shorter: Any) -> bool:
-    """Return True if ``raw`` is the JSON list ``shorter`` with additional items at the end."""
+    """Return True if ``raw`` begins like the JSON list ``shorter`` and continues with more items."""
     if raw.__class__ is not str or shorter.__class__ is not str or len(raw) <= len(shorter):
         return False
     end = len(shorter) - 1

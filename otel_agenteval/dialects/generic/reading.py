@@ -279,7 +279,7 @@ def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | N
 
 
 def _messages_in(raw: Any) -> Any:
-    """Parse text with messages, such as ``user: Hi`` or ``[HumanMessage(content='Hi')]``. Return None for empty text."""
+    """Parse text with messages, such as ``user: Hi`` or ``[HumanMessage(content='Hi')]``. Return None for empty or null text."""
     if raw.__class__ is not str:
         return raw
     if raw in ("", "None", "null"):
