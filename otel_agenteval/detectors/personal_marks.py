@@ -120,7 +120,7 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
 
 
 def _around_digits(written: bytes, shape: bytes) -> bytes:
-    """Return the text near digits, where words for an address or a date of birth are, or all text if it isn't plain ASCII."""
+    """Return the text near digits, where words for an address or a date of birth are. Return non-ASCII or encoded text as it is."""
     if not written.isascii() or b"&" in written or b"%" in written or b"\\" in written:
         return written  # decoded or non-ASCII text has other distances in bytes
     parts = []
