@@ -106,6 +106,9 @@ def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: Ca
     assert [row["chosen"] for row in rows] == ["random", *["doubtful"] * 4]
     out.write_text("\n".join(json.dumps(row | {"label": "pass"}) for row in rows), encoding="utf-8")
     assert len(read_labels(str(out))) == 5
+    elsewhere = str(tmp_path / "missing" / "x.jsonl")
+    assert main(["calibrate", str(labels), "--scores", str(scores), "--suggest", "5", "--suggestions", elsewhere]) == 2
+    assert "--suggestions: " in capsys.readouterr().err
 
 
 def labeled(labels: str | Path, scores: Path, capsys: Capture) -> tuple[list[int], str]:

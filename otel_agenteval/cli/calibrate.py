@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     write_report(render(as_report(found), args.format), args.out)
     if args.suggest is not None:
         rows = to_label(scores, labels, args.suggest, args.metric)
-        Path(args.suggestions).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        write_report("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), args.suggestions, "--suggestions")
         count = number_of(len(rows), "turn")
         print(f'{args.suggestions}: {count} to label; set "label" to pass or fail in each line', file=sys.stderr)
     return OK
