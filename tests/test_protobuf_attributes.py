@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 
@@ -13,7 +14,7 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from otel_agenteval.core.wellformed import decoded
 from otel_agenteval.dialects.reader import GENAI
 from otel_agenteval.spans import pairs
-from otel_agenteval.spans.otlp import _proto_value
+from otel_agenteval.spans.otlp import _proto_value, json_spans
 from otel_agenteval.spans.record import SpanRecord
 from otel_agenteval.spans.schemas import MESSAGES
 from otel_agenteval.spans.split import split_spans
@@ -153,3 +154,14 @@ def test_requests_of_the_sdk_are_read_as_they_were_written() -> None:
         ("gen_ai.operation.name", "chat"), ("gen_ai.input.messages", "ü" * 9_000), ("gen_ai.request.model", "m"),
     ]  # fmt: skip
     assert record.events[0].attributes == {"n": -3}
+
+
+@pytest.mark.parametrize("header", ["ot=th:8", "", "no key"])
+def test_a_received_span_has_the_sampler_s_trace_state(header: str) -> None:
+    request = ExportTraceServiceRequest()
+    sent = request.resource_spans.add().scope_spans.add().spans.add(trace_id=b"t" * 16, span_id=b"s" * 8, trace_state=header)
+    item = {"traceId": sent.trace_id.hex(), "spanId": sent.span_id.hex(), "traceState": header}
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [item]}]}]}).encode()
+    for parts, _ in (split_spans(request.SerializeToString()), json_spans(body)):
+        (span,) = parts[b"t" * 16].spans
+        assert (span.record().trace_state or {}).get("ot") == ("th:8" if "th" in header else None)

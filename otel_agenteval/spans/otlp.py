@@ -20,11 +20,11 @@ from ..core.errors import NotASpan, NotOtlp
 from ..core.feedback import is_feedback, is_feedback_record
 from ..core.semconv import EVENT, RESULT_ID, SCOPE, TURN_ID
 from ..core.wellformed import bounded_name, plain
-from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of
+from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of, trace_state_of
 from .wire import Part, Vocabulary, WireSpan
 
 Signal = Literal["traces", "logs"]
-"""Names of OTLP signals that otel-agenteval receives and exports."""
+"""Names of OTLP signals that otel-agenteval receives."""
 
 HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
 
@@ -35,7 +35,7 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Return True if a span, event, or log record contains a score. Scores aren't evaluated again.
+    """Return True if a span, event, or log record contains a score, or has otel-agenteval's scope. These aren't evaluated.
 
     A score from otel-agenteval has otel-agenteval's scope or, if a pipeline renamed the scope, a turn ID or result ID. Evaluation
     results from other programs are also scores, unless they are user feedback.
@@ -62,7 +62,7 @@ class OtlpLog:
 def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
     """Yield the spans and log records of an OTLP/JSON request. Scores are omitted (see :func:`is_ours`).
 
-    Yields a :class:`NotASpan` for each invalid span. Raises :class:`NotASpan` if the message isn't an OTLP/JSON request.
+    Yields a :class:`NotASpan` for each span without valid IDs. Raises :class:`NotASpan` if the message isn't an OTLP/JSON request.
     """
     if not isinstance(message, Mapping):
         raise NotASpan(f"must be an OTLP/JSON object, got {type(message).__name__}")
@@ -103,7 +103,7 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
     flags = whole_number(item.get("flags"))
     status = _object(item.get("status"))
     code = status.get("code", 0)
-    return SpanRecord(
+    record = SpanRecord(
         str(item.get("name") or ""),
         _id(item.get("traceId", item.get("trace_id")), 16, "trace ID"),
         _id(item.get("spanId", item.get("span_id")), 8, "span ID"),
@@ -123,6 +123,8 @@ def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any
         resource=resource,
         truncated=whole_number(item.get("droppedAttributesCount")) > 0,
     )
+    record.trace_state = trace_state_of(str(item.get("traceState") or item.get("trace_state") or ""))
+    return record
 
 
 def is_server(kind: Any) -> bool:
@@ -159,7 +161,7 @@ def _id(value: Any, size: int, needed: str | None) -> int:
             return number
     if needed is None:
         return 0
-    raise NotASpan(f"{needed}: must be {2 * size} hex digits (not all 0), got {str(value)[:40]!r}")
+    raise NotASpan(f"{needed}: must be {2 * size} hex digits or base64 (not all 0), got {str(value)[:40]!r}")
 
 
 def from_hex(text: str) -> bytes:
@@ -268,7 +270,7 @@ _LOG_SIZE = 1_024
 
 
 def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
-    """Split an OTLP/JSON request as :func:`.split.split_spans` does. Return (spans by trace ID, number of invalid spans)."""
+    """Split an OTLP/JSON request as :func:`.split.split_spans` does, but omit scores. Return (spans by trace ID, invalid spans)."""
     parts: dict[bytes, Part] = {}
     invalid = 0
     for span in _items(body, "traces"):

@@ -7,6 +7,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from opentelemetry.trace import TraceState
+
 from ..core.jsonio import frozen
 from ..core.tenancy import turn_id_in
 from ..core.wellformed import plain
@@ -37,7 +39,7 @@ class LogPart(NamedTuple):
 
 
 class SpanRecord:
-    """Record of a span that has ended, or of a turn's root span that is still open. Don't change the attributes."""
+    """Record of a span, which can still be open. Don't change the attributes."""
 
     __slots__ = (
         "attributes", "dialects", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource",
@@ -57,7 +59,7 @@ class SpanRecord:
     sampled: bool
     """True if the trace is sampled for export, or if the sampling decision is unknown."""
     trace_state: Any
-    """The SDK's TraceState if this process created the span, or None if the span was received."""
+    """The SDK's TraceState, or None if it is unknown."""
     dialects: Any
     """The span's dialects and role, or None until :mod:`otel_agenteval.dialects.reader` determines both."""
 
@@ -118,6 +120,11 @@ class SpanRecord:
 
     def __repr__(self) -> str:
         return f"SpanRecord({self.name!r}, {turn_id_in(self.trace_id, self.span_id)})"
+
+
+def trace_state_of(header: str) -> TraceState | None:
+    """Return a received span's trace state, or None if the header doesn't contain a sampler's probability (``ot=…``)."""
+    return TraceState.from_header([header]) if "ot=" in header else None
 
 
 def is_more_complete(record: SpanRecord, other: SpanRecord) -> bool:

@@ -32,7 +32,7 @@ _SCHEMAS: dict[str, tuple[tuple[str, int, str], ...]] = {
     "Scope": (("name", 1, "bytes"),),
     "SpanHead": (("trace_id", 1, "bytes"), ("span_id", 2, "bytes"), ("parent_id", 4, "bytes"), ("flags", 16, "fixed32")),
     "Span": (
-        ("trace_id", 1, "bytes"), ("parent_id", 4, "bytes"), ("flags", 16, "fixed32"), ("name", 5, "bytes"), ("kind", 6, "int32"),
+        ("trace_id", 1, "bytes"), ("state", 3, "bytes"), ("parent_id", 4, "bytes"), ("flags", 16, "fixed32"), ("name", 5, "bytes"), ("kind", 6, "int32"),
         ("start", 7, "fixed64"), ("end", 8, "fixed64"), ("attributes", 9, "*bytes"), ("dropped", 10, "uint32"), ("events", 11, "*Event"), ("status", 15, "Status"),
     ),
     "Event": (("time", 1, "fixed64"), ("name", 2, "bytes"), ("attributes", 3, "*bytes")),

@@ -1,7 +1,7 @@
 """Split OTLP requests into serialized spans and log records.
 
 Parsing attributes takes twenty times as long as parsing the rest of a request, and most attributes are never needed. So a span
-stays serialized until its turn is evaluated. :mod:`.schemas` defines OTLP's fields, and :mod:`.pairs` parses attributes.
+usually stays serialized until its turn closes. :mod:`.schemas` defines OTLP's fields, and :mod:`.pairs` parses attributes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..core.feedback import is_feedback
 from ..core.wellformed import bounded_name
 from .otlp import HAS_IS_REMOTE, IS_REMOTE, SERVER, OtlpLog, _log_from_proto
 from .pairs import attributes_of, pairs_of, read_all, value_of
-from .record import LAST_NS, MAX_VALUE_CHARS, UNSET, SpanEvent, SpanRecord, cut_long_values, time_of
+from .record import LAST_NS, MAX_VALUE_CHARS, UNSET, SpanEvent, SpanRecord, cut_long_values, time_of, trace_state_of
 from .schemas import MESSAGES, Kind, mended
 from .wire import OVERHEAD, LazyAttributes, Origin, Part, Vocabulary, WireSpan
 
@@ -278,7 +278,8 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
     record.truncated = message.dropped > 0
     record.logs = ()
     record.sampled = True
-    record.trace_state = record.dialects = record.references = None
+    record.trace_state = trace_state_of(message.state.decode("utf-8", "replace"))
+    record.dialects = record.references = None
     attributes, unread = pairs_of(message.attributes)
     if unread:
         keys = origin.genai_keys  # the attributes of an application's own span are rarely read
