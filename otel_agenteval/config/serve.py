@@ -145,8 +145,8 @@ class ServeOptions(Section):
     max_body: Size = 64 * 2**20
     """Maximum bytes of one request, before and after decompression."""
     max_inflight: Size | None = None
-    """Maximum memory of all active requests. Above the limit, senders must retry. Null means 4 times ``max_body``, at least 256
-    MiB."""
+    """Maximum memory of all active requests. Above it, senders must retry, or drop a request that is larger. Null means 4 times
+    ``max_body``, at least 256 MiB."""
     max_requests: Count = 32
     """Maximum number of concurrent requests. Above the limit, senders must retry."""
     max_connections: Count = 512
