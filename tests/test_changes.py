@@ -234,7 +234,9 @@ def test_process_that_waited_for_another_goes_on_with_its_state(tmp_path: Path) 
     third.shutdown()
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"form": 1, "at": 0, "estimates": [1], "changes": [[1, 2]]}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"form": 1, "at": "x"}', b'{"form": 1, "at": 0, "estimates": [1], "changes": [[1, 2]]}']
+)
 def test_a_file_that_cannot_be_read_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "statistics.json"
     path.write_bytes(content)

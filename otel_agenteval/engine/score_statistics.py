@@ -65,7 +65,7 @@ class ScoreStatistics:
         found = self._file.read() if self._file is not None else None
         if found is None:
             return
-        passed = max(0.0, self._clock.time_ns() / 1e9 - float(found.get("at", 0.0)))
+        passed = max(0.0, self._clock.time_ns() / 1e9 - (at if isinstance(at := found.get("at"), (int, float)) else 0.0))
         for name, what in self._kept.items():
             if found.get(name) is not None:
                 try:
