@@ -102,8 +102,8 @@ class JudgeBudget:
             limit = next(f"{one.counter.unit}_per_{one.window}: {one.limit:g}" for one in about if one.counter == full.counter)
             reached = limit if share == 1.0 else f"{share * 100:g} % (judge.budget.soft) of {limit}"
             its = "Its" if share == 1.0 else "Its non-urgent"
-            counter = 'agenteval_judge_requests_total{outcome="gated"}'
-            effect = f"{its} evaluations wait for about {roughly}, and {counter} counts these waits"
+            more = ', and agenteval_judge_requests_total{outcome="gated"} counts these waits' if math.isinf(self._longest) else ""
+            effect = f"{its} evaluations wait for about {roughly}{more}"
             if wait > self._longest:
                 effect = f"For about {roughly}, its evaluations get the error over_budget"
             _log.warning("judge.budget: %s reached %s. %s. This warning is logged once per metric", metric, reached, effect)

@@ -276,7 +276,7 @@ class Dispatcher:
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
         """Return the turns to export. Omit a turn if its job's lease was lost or if its score was already exported.
 
-        This method extends the leases, so that other processes can't claim the jobs before :meth:`Verdict.acknowledge`. After
+        This method extends the leases first, so that other processes don't claim the jobs during the export. After
         :meth:`stop` has exported the pending scores, this method omits all verdicts. Called on the worker thread.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
@@ -398,7 +398,7 @@ class Dispatcher:
             self.outcomes.drop(lost, "shutdown")
             if lost and not self.lasting:
                 _log.warning(
-                    "%d waiting evaluations dropped. To avoid this, set judge.queue: {backend: sqlite, path: FILE}", len(lost)
+                    "%d waiting judge jobs dropped. To avoid this, set judge.queue: {backend: sqlite, path: FILE}", len(lost)
                 )
             self.runner.close()
         except Exception as error:

@@ -354,4 +354,4 @@ def test_an_outage_and_the_jobs_that_it_costs_are_logged_once(
             clock.advance(5)
     logged = [record.getMessage() for record in caplog.records if record.name == "otel_agenteval"]
     assert [reason in line for line in logged] == [True, False]
-    assert logged[1].startswith("3 waiting evaluations dropped")
+    assert logged[1].startswith("3 waiting judge jobs dropped")
