@@ -54,7 +54,7 @@ def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") ->
     """Return a video's measurements, and up to ``frames`` frames, which are evenly spaced or show one scene each.
 
     Raises MetricError for a broken video (``invalid_media``), a large video (``media_too_large``), slow decoding
-    (``media_timeout``), and a decoder that can't start (``decoder_failed``). Raises MissingExtra if PyAV or Pillow isn't installed.
+    (``media_timeout``), and a decoder that can't run (``decoder_failed``). Raises MissingExtra if PyAV or Pillow isn't installed.
     """
 
     def decode() -> Video:
@@ -97,7 +97,7 @@ def sound_without_metadata(content: MediaContent) -> MediaContent:
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
-    """Return each image's text lines, from top to bottom. Requires rapidocr and Pillow. Raises the errors of :func:`video_of`."""
+    """Return each image's text lines, from top to bottom. Raises MetricError, or MissingExtra without rapidocr and Pillow."""
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
     order = {"task": "writing", "images": [(len(content.data), content.mime) for content in images]}

@@ -35,7 +35,7 @@ def fetched(address: str, rules: Rules) -> bytes:
                     return found
                 address = found
                 if not rules.allow_host(address):
-                    raise MetricError("media_not_allowed", "the URL redirects to a host that isn't in media.hosts")
+                    raise MetricError("media_not_allowed", "the URL redirects to an address that media.hosts doesn't allow")
     except (httpx.TimeoutException, TimeoutError):
         raise rules.late() from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:

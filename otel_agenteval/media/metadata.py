@@ -252,7 +252,7 @@ def _past_blocks(data: bytes, place: int) -> int:
 
 
 def _wav(data: bytes) -> bytes:
-    """Remove names, notes, and times from a WAV file. If a streamed file has no length, the samples extend to the file's end."""
+    """Remove names, notes, and times from a WAV file. If a chunk is shorter than stated, keep its bytes."""
     out = []
     place = 12
     while place + 8 <= len(data):
