@@ -188,7 +188,7 @@ class Engine:
 
     @property
     def unsent_jobs(self) -> int:
-        """Number of judge jobs in memory that couldn't be written to the job queue."""
+        """Number of judge jobs in memory that aren't written to the job queue yet."""
         return self.judging.queue.unsent if self.judging is not None else 0
 
     def start_judging(self, at_once: int) -> None:
@@ -239,7 +239,7 @@ class Engine:
         return worker.looks + worker.queue.handled + self.pipeline.evaluator.evaluations
 
     def flush(self, timeout: float) -> bool:
-        """Evaluate all closed turns, and deliver their scores. Return False if something remains. Open turns stay open."""
+        """Evaluate all closed turns, and deliver their scores, but don't wait for judges. Return False if something else remains."""
         return self.worker.flush(timeout)
 
     def evaluate_closed(self, timeout: float) -> bool:
@@ -290,7 +290,7 @@ class Engine:
             celery.worker_process_shutdown.connect(in_child, weak=False)
 
     def shutdown(self, timeout: float | None = None) -> bool:
-        """Evaluate open turns, deliver their scores, and release ports and files. Safe to call twice.
+        """Evaluate open turns, deliver their scores, and release ports and files. Further calls only return True.
 
         The default timeout is ``exit_timeout``. Return False if something isn't delivered.
         """

@@ -198,7 +198,7 @@ class FeedbackJoiner:
         return [turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])]
 
     def turn_of(self, span: str) -> str | None:
-        """Return the ID of the recent turn that contains the span ``TRACE_ID-SPAN_ID``, or None."""
+        """Return the ID of the recent turn that feedback on the span ``TRACE_ID-SPAN_ID`` belongs to, or None."""
         try:
             trace_id, span_id = ids_of(span)
         except ConfigError:

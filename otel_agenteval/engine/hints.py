@@ -1,4 +1,4 @@
-"""Log hints for users who don't get scores. Each hint is logged once.
+"""Log hints for users who don't get scores. Each engine logs a hint once.
 
 ``otel-agenteval doctor`` finds many such problems before the agent runs.
 """

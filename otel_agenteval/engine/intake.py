@@ -165,7 +165,7 @@ class Intake:
             self.put(EndedConversation(one))
 
     def put(self, item: WorkItem, *, must: bool = False) -> bool:
-        """Queue an item for the worker. If the queue is full, drop it and return False (not with ``must`` or :meth:`keep_all`)."""
+        """Queue an item. If the worker has stopped, or the queue is full without ``must`` or :meth:`keep_all`, drop it and return False."""
         taken = self._worker.put(item, item.size, must=must or self._keeps_all)
         if not taken:
             self._pipeline.outcomes.drop(item, "queue_full")

@@ -44,7 +44,7 @@ class TenantTurns(NamedTuple):
     new: int
     """Number of traces passed to :meth:`Status.turns_of` that would open a turn."""
     next_close: float
-    """Seconds until the oldest open turn is expected to close."""
+    """Seconds until the deadline of the oldest open turn, or 0 if no turn is open."""
 
 
 class EngineSpans(NamedTuple):

@@ -288,7 +288,7 @@ class WorkQueue:
         return count
 
     def wait_for_aside(self, seconds: float) -> bool:
-        """If the queue is empty, wait for an item that another thread holds. Return False if none is held, or no time is left."""
+        """If the queue is empty, wait for an item that another thread holds, or return False if none is held or no time is left."""
         self._returned.clear()
         if seconds > 0 and self._aside and not self._items:
             self._returned.wait(seconds)
