@@ -60,7 +60,7 @@ class CaseMetrics:
 
     @property
     def all(self) -> list[BoundMetric]:
-        """The run's metrics and all cases' metrics. A metric occurs once per set of parameters."""
+        """The run's metrics and all cases' metrics. A metric that several cases list can occur several times."""
         return list({id(bound): bound for metrics in self._known.values() for bound in metrics}.values())
 
     @property
@@ -87,7 +87,7 @@ class CaseMetrics:
             ]
 
     def _key(self, case: Case) -> str:
-        """Return a key that is equal for cases with the same metrics, or ``""`` for a case that doesn't change any metric."""
+        """Return a key. Cases with equal keys have the same metrics, and cases with the key ``""`` have the run's metrics."""
         value, columns = expected_value(case.references), _columns(case)
         named = (self._placeholders | _placeholders_in(case.metrics)) & self._all_columns
         filled = {name: columns.get(name) for name in sorted(named)}

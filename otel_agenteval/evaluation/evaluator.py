@@ -149,7 +149,7 @@ def evaluate(
 ) -> list[Score]:
     """Attach references to a turn, and evaluate the metrics that apply to the turn.
 
-    ``cases`` contains the metrics for each dataset case. Data of the kinds in ``redact`` isn't sent to judges and embedders.
+    ``cases`` contains the metrics for each dataset case. Data of the kinds in ``redact`` is redacted for judges and embedders.
     """
     return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact, cases=cases)()
 

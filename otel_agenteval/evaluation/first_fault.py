@@ -231,7 +231,7 @@ def _of_answer(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
 
 
 def _looks_like(digits: str, other: str) -> bool:
-    """Return True if two numbers with several digits differ in one digit, or have the same digits in another order."""
+    """Return True if two numbers with several digits differ in one digit, or have the same digits in any order."""
     return len(digits) == len(other) > 1 and (sorted(digits) == sorted(other) or sum(map(str.__ne__, digits, other)) == 1)
 
 

@@ -24,11 +24,11 @@ _PAUSE = 60.0
 _LONGEST_PAUSE = 3600.0
 
 Interrupted = Callable[[float, Callable[[], Score]], Score]
-"""Function that runs work on the calling thread, and interrupts the work with a TimeoutError after the given seconds."""
+"""Function that runs work on the calling thread, and raises a TimeoutError if the work still waits after the given seconds."""
 
 
 class ForeignMetrics:
-    """Component that runs metrics that aren't built in, each for at most ``limit()`` seconds.
+    """Component that runs metrics that aren't built in. If they don't open media, their waits are limited to ``limit()`` seconds.
 
     ``interrupted()`` returns a function that can interrupt the calling thread, or None. With None, calls on the application's
     threads don't have a limit, and other calls run on a thread per metric. While a call hangs, the metric's scores are errors.

@@ -108,7 +108,7 @@ class Redactor:
         return reworded
 
     def is_clean(self, score: Score) -> bool:
-        """Return True if a score contains only numbers and words that were already checked, as most scores do."""
+        """Return False if a score might contain texts or large numbers that weren't checked yet."""
         clean, detail = self._clean, score._detail
         if score.explanation is not None or score.error_type not in clean or score.label not in clean or score._also:
             return False
@@ -211,7 +211,7 @@ class Redactor:
         return self.value(value, depth)
 
     def _words(self, words: Sequence[Any]) -> list[Any] | None:
-        """Redact a command line as one text, because a word can reveal the next one's kind. For other lists, return None."""
+        """Redact a command line as one text, because a word can reveal the next one's kind. For other or unchanged lists, return None."""
         if not 2 <= len(words) <= _MOST_WORDS or not all(isinstance(word, str) and len(word) <= _SHORT for word in words):
             return None
         if not any(word.startswith("-") or is_telling(word) for word in words):
@@ -263,7 +263,7 @@ def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -
 
 
 def without_texts(score: Score) -> Score:
-    """Return a score without texts that might contain personal data. Keep the score's value, verdict, and single words."""
+    """Return a score with its texts withheld. Keep the score's value, verdict, and single words."""
 
     def facts(detail: Mapping[str, Any]) -> dict[str, Any]:
         ours = ((name, item) for name, item in detail.items() if name in _OUR_FACTS)

@@ -92,7 +92,7 @@ class ReferenceSources:
 
     @property
     def cases(self) -> Iterator[Case]:
-        """The dataset's cases. A case can occur twice, once for its ID and once for its input."""
+        """The dataset's cases with an ID or a unique input. A case can occur twice, once for its ID and once for its input."""
         return chain(self._by_case.values(), self._by_input.values())
 
     def case_of(self, turn: Turn) -> Case | None:
@@ -212,7 +212,7 @@ def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) ->
 
 
 def _attach_media(turn: Turn, metadata: Mapping[str, Any]) -> bool:
-    """Attach the media files whose paths are in a case's metadata. Return True if at least one file was attached."""
+    """Attach the media files whose paths are in a case's metadata. Return True if there are such paths."""
     if not any(key.endswith("_path") for key in metadata):
         return False
     from ..metrics.lib.media import attachments_at  # imports the media package
