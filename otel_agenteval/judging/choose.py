@@ -54,7 +54,7 @@ class Chooser:
     _metrics: JudgedMetrics
     _sample: JudgedSample
     _seed: str
-    """Sampling seed. Processes with the same seed sample the same traces."""
+    """Sampling seed. Processes with the same seed and rates sample the same traces, except for hourly quotas."""
     _incomplete: bool
     _failed: Callable[[str, BaseException], None]
     _clock: Clock
@@ -125,7 +125,7 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if new user feedback makes ``always_if`` true. If the turn was already sampled, set its weight to 1."""
+        """Return True if ``always_if`` now selects a turn with user feedback. If the turn was already sampled, set its weight to 1."""
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False
@@ -182,7 +182,7 @@ class JudgedMetrics:
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Replace the metrics for later turns, not for waiting jobs. If a rule is invalid, change nothing and raise ConfigError."""
+        """Replace the metrics. Waiting jobs of removed metrics still run. If a rule is invalid, change nothing and raise ConfigError."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()

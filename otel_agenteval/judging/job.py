@@ -162,7 +162,7 @@ class Payload:
 
     @classmethod
     def decode(cls, data: bytes) -> Payload:
-        """Parse a stored payload. Raises :class:`NewerPayload`, ValueError, KeyError, or TypeError."""
+        """Parse a stored payload. Raises :class:`NewerPayload` if a later version wrote it, or other exceptions if it's damaged."""
         text, _, body = data.partition(b"\n")
         head: dict[str, Any] = jsonio.loads(text)
         if head["v"] > VERSION:

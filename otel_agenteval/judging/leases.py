@@ -18,7 +18,7 @@ _BEATS_PER_LEASE = 3
 
 
 class LeaseLost(Exception):
-    """Error for a job that was claimed again after its lease expired."""
+    """Error for a job whose lease this process lost."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Outcomes of judged metrics and their composites. Recent turns' outcomes are kept.
 
-The counter ``agenteval.results`` counts each judged metric's final outcome on a turn's first revision.
+The counter ``agenteval.results`` counts judged metrics' outcomes on a turn's first revision.
 """
 
 from __future__ import annotations

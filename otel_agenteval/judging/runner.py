@@ -97,7 +97,7 @@ class Done:
     score: Score
     next: NextSteps
     progress: JobProgress | None
-    """Replies that were paid for. If the score isn't exported, the next attempt reuses these replies."""
+    """Replies so far. If the score isn't exported, the next attempt in this process reuses these replies."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Therefore, turns judged at a low rate are a subset of turns judged at a higher r
 and the trace ID (or conversation ID). It is independent of head samplers, which use bits of the trace ID. A metric's chance::
 
     the ``always_if`` condition holds   1
-    ``min_per_hour: m``                 at least m / k for the agent's k-th turn of an hour, so the first m turns are always judged
+    ``min_per_hour: m``                 at least m / k, but at most 1, for the agent's k-th turn of an hour in this process
     neither                             the rate of the first matching selector, or the metric's rate
     ``cascade`` after another metric    the other metric's chance if ``judge_if`` holds, otherwise the lower of both chances
 """
@@ -74,7 +74,7 @@ class SamplingRule:
     """Sampling rule for one metric. Not thread-safe, because the rule counts turns for the hourly quota.
 
     ``rate`` is the share of turns to judge (0..1). The first matching selector in ``rates`` overrides ``rate``. Turns that match
-    ``always_if`` are always judged, as are an agent's first ``min_per_hour`` turns of each hour.
+    ``always_if`` have the chance 1, as do an agent's first ``min_per_hour`` turns of each hour in this process.
     """
 
     rate: float = 1.0

@@ -76,7 +76,7 @@ class OverBudget(Exception):
 
 
 class PaidReply(NamedTuple):
-    """Reply to a paid judge call. For ``pieces`` and ``truncated``, see :class:`.prompt.Prompt`."""
+    """Reply of a model or the cache. For ``pieces`` and ``truncated``, see :class:`.prompt.Prompt`."""
 
     reply: dict[str, Any]
     pieces: int
@@ -85,7 +85,7 @@ class PaidReply(NamedTuple):
 
 @dataclass(slots=True)
 class JobProgress:
-    """Paid replies from a job's earlier attempts, which the job reuses."""
+    """Replies from a job's earlier attempts, which the job reuses."""
 
     replies: dict[tuple[str, int], PaidReply] = field(default_factory=dict)
     """Replies by (call hash, number of identical earlier calls)."""
@@ -152,7 +152,7 @@ class Session(Answers):
 
     @property
     def answered(self) -> bool | None:
-        """True if the server answered, even with a refusal. False if the server failed. None if no request was sent."""
+        """True if the server answered, even with a refusal. False after a temporary error. None if no request was sent."""
         if not any(account.attempts for account in self.accounts):
             return None
         return not is_transient(self.fault)
@@ -211,9 +211,9 @@ class Session(Answers):
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:
             self.broken = error
-            raise JudgeError("the reply is unreadable, and the budget for a retry can't be read", "unreadable_reply") from None
+            raise JudgeError("the reply is unusable, and the budget for a retry can't be read", "unreadable_reply") from None
         if admission.wait:
-            raise JudgeError("the reply is unreadable, and judge.budget allows no retry", "unreadable_reply")
+            raise JudgeError("the reply is unusable, and judge.budget allows no retry", "unreadable_reply")
         self._telemetry.add(JUDGE_REQUESTS, outcome="unreadable")
         return admission
 

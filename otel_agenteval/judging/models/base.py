@@ -86,7 +86,7 @@ class Account:
     provider: str
     model: str
     attempts: int
-    """Number of HTTP requests sent. 0 if the call failed before the first request."""
+    """Number of attempts to send the request. 0 if the call failed before, or if the model runs in this process."""
     duration_s: float
     """Duration in seconds, including waits for limits and retries."""
     input_tokens: int | None = None
@@ -95,12 +95,12 @@ class Account:
     """Input tokens read from the server's cache, included in ``input_tokens``."""
     cost_usd: float | None = None
     price_source: str | None = None
-    """Source of the price: ``prices`` for configured prices, otherwise the price table's name and version."""
+    """Source of the price: ``prices`` (configured), ``local`` (in this process), or the price table's name and version."""
     charge_usd: float | None = None
     """Amount charged to the budget, in USD. If the server didn't report token counts, the amount is an estimate."""
     error_type: str | None = None
     repair: bool = False
-    """True if the request asked the model to repair an unreadable reply."""
+    """True if the request asked the model to repair its reply."""
 
 
 @dataclass(frozen=True, slots=True)

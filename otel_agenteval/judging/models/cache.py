@@ -34,7 +34,7 @@ _BYPASSED: ContextVar[bool] = ContextVar("otel_agenteval_cache_bypassed", defaul
 
 
 def bypassing_cache() -> AbstractContextManager[None]:
-    """Bypass the caches of all judges that the current thread or task calls within the block."""
+    """Don't read the caches of judges that the current thread or task calls within the block. New replies are still cached."""
     return setting(_BYPASSED, True)
 
 

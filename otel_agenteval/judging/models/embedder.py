@@ -96,7 +96,7 @@ class Embedder(EmbedderModel):
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, in order.
 
-        Each distinct uncached text is sent once. If possible, one request contains all texts. With ``images="messages"``, each
+        Equal texts are sent only once, and cached texts aren't sent. If possible, one request contains all texts. With ``images="messages"``, each
         image is sent in a separate request.
 
         Raises:

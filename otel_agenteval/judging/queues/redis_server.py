@@ -163,7 +163,7 @@ def connect(url: str) -> Any:
 
 
 def normal(url: str) -> str:
-    """Return the URL with a ``redis`` scheme instead of ``valkey``. Raises :class:`ConfigError` if the URL is invalid."""
+    """Return the URL with a ``redis`` scheme instead of ``valkey``. Raises :class:`ConfigError`, for example for an unknown scheme."""
     scheme, separator, rest = url.partition("://")
     scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
     if scheme not in SCHEMES or not separator or not rest:
@@ -174,7 +174,7 @@ def normal(url: str) -> str:
 
 
 def unreachable(error: BaseException) -> bool:
-    """Return True if an error is temporary, such as a lost connection, a failover, or a lack of memory."""
+    """Return True if an error might be temporary, such as a lost connection, a failover, or a lack of memory."""
     if isinstance(error, ConfigError):  # such as a missing redis-py
         return False
     from redis import exceptions as known
