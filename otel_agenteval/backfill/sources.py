@@ -162,7 +162,13 @@ class ClickHouse:
     """
 
     def __init__(self, url: str, shard: tuple[int, int]) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:  # the port isn't a number, or brackets don't match
+            host = port = None
+        if not host:
+            raise ConfigError("clickhouse://: invalid host or port. Example: clickhouse://HOST:8123/DATABASE")
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         table = options.pop("table", "otel_traces")
         conditions = []
@@ -176,12 +182,6 @@ class ClickHouse:
             conditions.append(f"cityHash64(TraceId) % {shard[1]} = {shard[0]}")
         if options:
             raise ConfigError(f"{', '.join(options)}: unknown option of a ClickHouse URL. Allowed: table, since, until, where")
-        try:
-            host, port = parts.hostname, parts.port
-        except ValueError:  # the port isn't a number
-            host = port = None
-        if not host:
-            raise ConfigError("clickhouse://: invalid host or port. Example: clickhouse://HOST:8123/DATABASE")
         secure = parts.scheme == "clickhouses"
         self._address: dict[str, Any] = {
             "host": host, "port": port or (8443 if secure else 8123), "secure": secure,

@@ -78,7 +78,9 @@ class Address:
     def read(cls, url: str, env: Mapping[str, str] | None = None) -> Address:
         """Parse a URL. Raises ConfigError if the URL is invalid or an environment variable is missing."""
         env = os.environ if env is None else env
-        parts = urlsplit(url)
+        parts = urlsplit("")
+        with contextlib.suppress(ValueError):  # brackets don't match, for example
+            parts = urlsplit(url)
         account, _, brokers = parts.netloc.rpartition("@")
         topics: dict[str, Signal] = {topic: "traces" for topic in parts.path.strip("/").split(",") if topic}
         if parts.scheme not in ("kafka", "kafkas") or not brokers or not topics:
@@ -330,7 +332,7 @@ class KafkaSource:
     def _read_message(self, message: Any) -> None:
         if message.error() is not None:
             if message.error().code() != self._kafka.KafkaError._PARTITION_EOF:
-                _log.warning("kafka: can't read a message: %s", message.error().name())
+                _log.warning("kafka: can't read messages: %s", message.error().name())
             return
         topic, offset = message.topic(), message.offset()
         partition = self._partitions.get((topic, message.partition()))

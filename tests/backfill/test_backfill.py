@@ -351,6 +351,7 @@ def test_a_missing_package_names_the_extra(tmp_path: Path, capsys: Any, monkeypa
         (["{right}", "--metrics", "code_latencie"], "code_latency"),
         (["clickhouse://host/db?tabel=x"], "tabel"),
         (["clickhouse://host:http/db"], "invalid host or port"),
+        (["clickhouse://[host/db"], "invalid host or port"),
     ],
 )
 def test_wrong_use_is_told(args: list[str], says: str, tmp_path: Path, capsys: Any) -> None:

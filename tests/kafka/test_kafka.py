@@ -358,6 +358,7 @@ def test_an_option_that_the_client_does_not_take_ends_the_worker(option: str, tm
     [
         ("redis://h/t?sasl.password=s3cret", "kafka://"),
         ("kafka://user:s3cret@/", "kafka://"),
+        ("kafka://user:s3cret@[::1/t", "kafka://"),
         ("kafka://user:${env:NO_SUCH_VARIABLE}@h/t", "NO_SUCH_VARIABLE"),
         ("kafka://h:9092/t?gruop=x", "gruop"),
         ("kafka://h:9092/t?commit=soon", "commit"),
