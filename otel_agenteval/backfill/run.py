@@ -43,7 +43,7 @@ _KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
 
 class Output:
     """Output folder of a backfill, created if missing. An existing folder keeps its number of buckets, even if ``buckets``
-    differs. Raises AgentEvalError if the folder contains other files or can't be written.
+    differs. Raises AgentEvalError if the folder has files without a valid manifest, or can't be used.
     """
 
     def __init__(self, folder: str | Path, buckets: int) -> None:
@@ -131,8 +131,8 @@ def run(
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
-    """Write the source's spans to buckets, then score each bucket. If the source is one of n shards, set ``shards`` to n. ``jobs``
-    is the number of processes, but small sources, dry runs, and runs with a judge or embedder use only one process.
+    """Write the source's spans to buckets, then score unfinished buckets. If the source is one of n shards, set ``shards`` to n.
+    ``jobs`` is the number of processes, but small sources, dry runs, and runs that call a judge or embedder use only one process.
     """
     fingerprint = source.fingerprint()
     wanted = output.missing(scorer.keys, fingerprint)
