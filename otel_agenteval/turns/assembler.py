@@ -5,8 +5,8 @@ closes when the root and all spans below it have ended, but no later than ``deci
 reported only after their end, for example if they arrived over OTLP or started before the processor was added. Their turn closes
 ``decision_delay`` after the local root arrives. If no local root arrives, the turn closes after ``idle_timeout`` without new spans.
 
-A *candidate* is a span that might be a turn's root. It is a local root, or the topmost agent, workflow, chain, or GenAI span of
-unknown role below the application's own spans. Other spans are usually assigned to the nearest candidate above, even if their
+A *candidate* is a span that might be a turn's root. Usually, it is a local root, or the topmost agent, workflow, chain, or GenAI
+span of unknown role below the application's spans. Other spans are usually assigned to the nearest candidate above, even if their
 direct parent has ended. If the candidate turns out not to be a turn's root, its spans move to another candidate.
 
 The assembler does no I/O. Callers must hold :attr:`Assembler.lock` for most methods, and evaluate the returned :class:`Closed`
@@ -490,7 +490,7 @@ class Assembler:
         return len(share.traces) if share is not None else 0
 
     def next_close_of(self, tenant: int) -> float:
-        """Return the seconds until the tenant's oldest open turn should close, or 0 if no turn is open."""
+        """Return the seconds until the deadline of the tenant's oldest open trace, or 0 if it has passed or no trace is open."""
         share = self._open.shares.get(tenant)
         oldest = next(iter(share.traces.values()), None) if share is not None else None
         return 0.0 if oldest is None else max(0.0, oldest.deadline - self._now())
@@ -529,7 +529,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate whose spans ended. If it isn't a turn's root, move its spans, or drop them if none is a GenAI span."""
+        """Close a candidate whose spans ended. If it isn't a turn's root, move its spans, or drop them if they lack GenAI data."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -645,7 +645,7 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns until ``max_open`` and ``total_bytes`` are met. Turns that only wait for a deadline close first. At the byte
+        """Close turns until ``max_open`` and ``total_bytes`` are met. Turns whose root has ended close first. At the byte
         limit, late data is next. Then the oldest turns close. If there are tenants, turns of the largest tenant close.
         """
         closed: list[Closed] = []
@@ -667,7 +667,7 @@ class Assembler:
         return closed
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
-        """Close a candidate although spans below the candidate are still open. When these spans end, they usually count as late."""
+        """Close a candidate although its span or spans below it are open. When spans below it end, they usually count as late."""
         candidate.role = self._role(candidate.span)
         closed = [self._close(trace, candidate, reason, complete=False)]
         below = candidate.children or {}

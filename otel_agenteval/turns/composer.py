@@ -46,7 +46,7 @@ _REVISABLE_SECONDS = 120.0
 
 
 class SpanCounts:
-    """Thread-safe counts of received spans. Each span is counted once, either as scored or by the reason why it wasn't scored."""
+    """Thread-safe counts of closed spans. Each span is counted once, either as scored or by the reason why it wasn't scored."""
 
     def __init__(self) -> None:
         self.reset()
@@ -152,7 +152,7 @@ class Composer:
         return found
 
     def _records(self, closed: Closed) -> tuple[list[SpanRecord], list[LogPart]]:
-        """Return the closed spans that can belong to a turn, and the log records of calls and prompts without a span."""
+        """Return the closed spans that can belong to a turn, and calls, prompts, and answers in log records without a span."""
         records = [record_of(span) for span in closed.spans]
         others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
         if others:
@@ -270,7 +270,7 @@ class Composer:
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
-        """Rebuild the turn that contains a span. Return (turn's spans, turn without scores), or None if the turn was forgotten."""
+        """Rebuild the turn that contains a span. Return (its spans, turn without scores), or None if no remembered turn has it."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None

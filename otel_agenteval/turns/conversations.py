@@ -1,6 +1,6 @@
 """Group turns by conversation ID until the conversation ends.
 
-A conversation ends when the application ends it, when it is idle for too long, when a limit is reached, or at shutdown. Its turns
+A conversation ends when the application ends it, when it is idle for too long, when there are too many, or at shutdown. Its turns
 are then evaluated as one :class:`~otel_agenteval.core.turn.Turn` with all inputs and outputs. A later turn reopens the
 conversation. When the conversation ends again, its new scores replace the earlier scores.
 
@@ -109,7 +109,7 @@ class Conversations:
         return len(self._open) + sum(found.stale_at is not None for found in self._ended.values())
 
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
-        """Add an evaluated turn. Return the conversations that ended because of a limit.
+        """Add an evaluated turn if it has a conversation ID. Return the conversations that ended because of a limit.
 
         ``turn`` replaces the turns with the IDs ``turn.supersedes`` and ``replaces``. ``Ended.last`` is the latest turn's ``last``.
         """
@@ -190,7 +190,7 @@ class Conversations:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End and return idle conversations. Also return ended conversations whose turns got new signals (:meth:`note`)."""
+        """End and return idle conversations. After a pause, also return ended conversations with new signals (:meth:`note`)."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:
@@ -242,7 +242,7 @@ def _ended_as(found: _Conversation, reason: EndReason) -> Ended:
 
 
 def conversation_of(turn: Turn) -> str:
-    """Return a turn's tenant and conversation ID, such as ``acme:chat-7``, or ``""`` if the turn lacks a conversation ID."""
+    """Return a turn's conversation ID, after its tenant if any (``acme:chat-7``), or ``""`` if the turn lacks a conversation ID."""
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
 
 
@@ -325,7 +325,7 @@ class RecordedConversations:
     """Conversations in recorded turns. Callers must add turns in order of start time. There is no idle timeout.
 
     Args:
-        history: True to set each turn's ``history`` to the earlier turns of its conversation.
+        history: True to set each turn's ``history`` to up to 20 earlier turns of its conversation.
         whole: True to return whole conversations from :meth:`ended`.
     """
 

@@ -286,7 +286,7 @@ class _Recording:
         self.trace_id, self.span_id = root.trace_id, root.span_id
         self.start_ns, self.end_ns, self.scope = root.start_ns, end_of(group), root.scope
         self.is_lone_call = is_lone_call
-        """True if the turn's root is a model call. This must be True for at least one of two duplicates."""
+        """True only if the turn's root is a model call. This must be True for at least one of two duplicates."""
         self.group = weakref.ref(group)
 
 

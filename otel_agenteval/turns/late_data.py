@@ -20,7 +20,7 @@ from .state import Closed, HeldBytes, Role, TurnLimits
 MAX_TRACES = 2_048
 """Maximum number of remembered closed traces, and maximum number of traces with late data."""
 _MAX_SPAN_IDS = 50_000
-"""Maximum number of remembered span IDs. If a late span's parent ID is remembered, the span belongs to the parent's turn."""
+"""Maximum number of remembered span IDs. A late span with a remembered parent usually belongs to the parent's turn."""
 FEEDBACK = "feedback"
 """Role of a span with user feedback. When this span arrives, its parent's turn has usually closed."""
 _REVISING_ROLES = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
@@ -197,7 +197,7 @@ class LateData:
         return len(late.spans)
 
     def forget_all(self, open_traces: Iterable[int]) -> None:
-        """Drop all data in a forked child process, because the parent process evaluates ``open_traces`` and the closed traces."""
+        """In a forked child process, drop late data. The parent process evaluates and revises ``open_traces`` and closed traces."""
         for trace_id in [*open_traces, *self._closed]:
             self._remembered(trace_id).roles = None
         self._held.clear()

@@ -1,6 +1,6 @@
 """Read model calls, tool calls, and prompts that exist only in log records.
 
-A logged call becomes a child of the span that wrote its log record. If this span is unknown, the logged call or user prompt belongs
+A logged call becomes a child of its own span or of the span that wrote its log record. If both are unknown, the logged call belongs
 to the only turn or the only running turn. If a call has both a log record and a span, the span's values take precedence.
 """
 
@@ -46,7 +46,7 @@ def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) ->
 
 
 def calls_of_turn(root: SpanRecord, records: Sequence[SpanRecord], loose: Iterable[LogPart] = ()) -> list[SpanRecord]:
-    """Return a turn's logged calls. Add the turn's logged prompt and answer to its root span."""
+    """Return a turn's logged calls. Add the turn's first logged prompt and, if needed, its last answer to the root span."""
     logged = take_logged(records, loose)
     add_prompt(logged, root)
     calls = calls_in(logged, records, [root]) if logged else []
@@ -109,7 +109,7 @@ def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield (record, writing span). If this span is unknown, use the innermost running span, or None if parallel spans ran."""
+    """Yield (record, writing span). If this span is unknown, use the innermost running span, or None if none or several ran."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:

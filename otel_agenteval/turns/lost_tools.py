@@ -58,8 +58,8 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Tools in separate traces that wait for their turn. A tool waits ``patience`` seconds, or longer if an open turn might have
-    called it. ``running(time_ns)`` returns one span per unreleased trace that might have called it. Not thread-safe.
+    """Tools in separate traces that wait for their turn. A tool waits up to ``patience`` seconds, or longer if an open turn might
+    have called it. ``running(time_ns)`` returns one span per unreleased trace that might have called it. Not thread-safe.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:

@@ -26,7 +26,7 @@ class OpenTraces:
         self.outermost: dict[Candidate, OpenTrace] = {}
         """Topmost open candidates (possible turn roots), oldest first. The oldest candidate reaches ``max_duration`` first."""
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
-        """Turns that only wait for ``decision_delay`` to pass, oldest first."""
+        """Turns whose root has ended or arrived, oldest first. They close after ``decision_delay`` at the latest."""
         self.shares: dict[int, TenantShare] = {}
         """Each tenant's open received traces, by tenant number. Empty if traces don't have tenants."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []

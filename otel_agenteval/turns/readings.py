@@ -85,7 +85,7 @@ class Readings:
                 self._add(call, CONTENT, records)
 
     def note_unread(self, trace: UnreadTrace | None) -> None:
-        """Count a trace without a turn. If ``trace`` is None (the trace doesn't contain GenAI spans), do nothing."""
+        """Count a trace without a turn, unless its warnings are suppressed. Ignore None (a trace unrelated to agents)."""
         if trace is not None:
             answers = {_key(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
             if answers.isdisjoint(self._answers):
@@ -179,7 +179,7 @@ def scope_of_call(reader: TurnReader) -> str:
 
 
 def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:
-    """Return True if missing texts are suspicious, because a turn without an error has tool calls, model output, or events."""
+    """Return True if missing texts are suspicious, because a successful turn has tool calls, model output, events, or logs."""
     if turn.error is not None:
         return False
     if turn.tool_calls or any(call.output_tokens or call.finish_reason or call.response_id for call in turn.llm_calls):
@@ -198,7 +198,7 @@ def _warning(scope: str, missing: str, records: Sequence[SpanRecord]) -> str:
     if missing == CALLER:
         return f"a tool's trace in {where} can't be assigned to a turn; {advice}"
     if missing == TURN:
-        return f"a trace in {where} has agent or model spans, but no turn; {advice}"
+        return f"a trace in {where} seems to have an agent's or model's spans, but has no turn; {advice}"
     names = ", ".join(_unread_in(records)[:_MOST_NAMES])
     unread = f", and its span events and log records ({names}) have no readable text" if names else ""
     return f"a turn in {where} has no input and no output{unread}; {advice}"

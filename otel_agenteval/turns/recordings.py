@@ -111,7 +111,7 @@ def turn_of(group: SpanGroup) -> Turn:
 
 
 def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = lambda trace: None) -> list[SpanGroup]:
-    """Return one span group per turn, by start time. If a trace has GenAI spans, but doesn't have a turn, call ``unread``."""
+    """Return one span group per turn, by start time. If a trace without a turn seems related to agents, call ``unread``."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
     turns, left = with_tools(stitch([group for group in groups if not is_tool_alone(group)]), filter(is_tool_alone, groups))
@@ -164,7 +164,7 @@ def read_items(paths: Iterable[str | Path], seen: Reading, report: Report) -> It
 
 
 def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Iterator[tuple[str, int, bytes]]:
-    """Yield (file, line number, content) for each line, except blank lines. The content is converted to OTLP/JSON."""
+    """Yield (file, line number, content) for each line, except blank lines. Known formats are converted to OTLP/JSON."""
     for path in map(str, paths):
         for number, line in otlp_lines(_lines(path, seen, faults)):
             yield path, number, line

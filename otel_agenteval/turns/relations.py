@@ -46,7 +46,6 @@ def has_no_steps(group: SpanGroup) -> bool:
 
 
 def is_lost_call(group: SpanGroup) -> bool:
-    """Return True if the turn's root is a model call without a parent."""
     return group.root.parent_id == 0 and role_in(group.root) == LLM
 
 
@@ -108,7 +107,6 @@ def _begins_a_run(group: SpanGroup) -> bool:
 
 
 def is_recorded_within(inner: Timed, outer: Timed) -> bool:
-    """Return True if ``inner`` ran during ``outer``, and their instrumentation scopes differ."""
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
@@ -121,7 +119,7 @@ def is_next_to(one: SpanGroup, other: SpanGroup) -> bool:
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
-    """Join span groups. The result has the earliest group's root. Drop groups whose root is in a larger group."""
+    """Join span groups. The result has the earliest group's root. Drop groups whose root is in an equal or larger group."""
     seen: set[tuple[int, int]] = set()
     latest = []
     for group in sorted(groups, key=lambda group: -len(group.members)):

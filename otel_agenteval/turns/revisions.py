@@ -217,7 +217,7 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """Thread-safe store of evaluated turns. Drops traces after ``max_age`` seconds, and the oldest if ``max_bytes`` is exceeded."""
+    """Thread-safe store of evaluated turns. Additions drop traces older than ``max_age``, and the oldest above ``max_bytes``."""
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
         self._max_bytes = max_bytes

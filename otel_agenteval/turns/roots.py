@@ -1,10 +1,10 @@
 """Split the spans of a trace into turns.
 
-A *local root* is a span without a parent in its process. A turn's root is the topmost agent or workflow span, at or below the local
-root. A chain span that contains a model call or an agent can also be the root. Without such a span, a local root with model calls
-below it is the turn's root. A model call without a parent is its own root. ``create_agent`` and similar spans don't start a turn.
-Successive agent runs are one turn if each run receives the previous run's tool results, or retries the previous run after an error.
-Agent runs below an agent graph's root span are usually one turn, unless a later run answers a new user message.
+A *local root* is a span without a parent in its process. A turn's root is usually the topmost agent or workflow span, at or below
+the local root. A chain span that contains a model call or an agent can also be the root. Without such a span, a local root with
+model calls below it is the turn's root. A model call without a parent is its own root. ``create_agent`` and similar spans don't
+start a turn. Successive agent runs are one turn if each run receives the previous run's tool results, or retries the previous run
+after an error. Agent runs below an agent graph's root span are usually one turn, unless a later run answers a new user message.
 
 Model and tool spans next to an agent run belong to the run's turn if they started during this run and no other run. If there is
 only one run, and this run lacks model calls and an output, spans that started after the run also belong to the run's turn.
