@@ -202,7 +202,7 @@ def _places(turn: TurnSteps, step: Step) -> list[tuple[bool, int]]:
 
 
 def _is_alike(turn: TurnSteps, one: Step, other: Step) -> bool:
-    """Return True if two spans have equal token counts or, if a count is unknown, equal answers."""
+    """Return True if two spans have equal token counts or, if an output count is unknown, equal answers."""
     counts = (one.input_tokens, one.output_tokens)
     if counts == (other.input_tokens, other.output_tokens) and one.input_tokens and one.output_tokens:
         return True

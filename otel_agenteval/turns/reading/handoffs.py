@@ -28,7 +28,7 @@ _PLUGIN = "Handoff-"
 
 @lru_cache(1024)
 def is_handoff_tool(name: str | None) -> bool:
-    """Return True if a tool hands the turn to another agent, as ``transfer_to_billing`` does."""
+    """Return True if a tool's name is typical of a hand-off to another agent, such as ``transfer_to_billing``."""
     return name is not None and _HANDOFF_TOOL.match(name.removeprefix(_PLUGIN)) is not None
 
 

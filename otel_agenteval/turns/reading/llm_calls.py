@@ -171,7 +171,7 @@ class TurnCalls(TurnSteps):
 
     @computed_once
     def answering_call(self) -> Step | None:
-        """Model call that returned the turn's output: usually the last call, and a failed call only if all calls failed."""
+        """Model call with the turn's output, or None without calls: usually the last call outside guardrails that didn't fail."""
         if not self.llm:
             return None
         found, root = self._in_foreground(self._last_call()), self.root

@@ -300,7 +300,7 @@ class RequestMatcher:
             self._left.add(request, ("name", request.name))
 
     def take(self, name: str | None, call_id: str | None, raw: Any, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return a tool span's request, or None. A request is returned only once, unless the span has the request's call ID.
+        """Return a tool span's request, or None. Each request is returned at most once to spans without its call ID.
 
         Args:
             name: the tool's name, or None if the span has only a class name.
