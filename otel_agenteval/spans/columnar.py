@@ -259,7 +259,7 @@ def schema() -> Any:
 
 
 def table_of(items: Sequence[SpanRecord | OtlpLog]) -> Any:
-    """Return spans and log records as a ``pyarrow.Table``. Attributes and events are JSON text, which preserves their types."""
+    """Return spans and log records as a ``pyarrow.Table``. Attributes and events are JSON text, which preserves JSON types."""
     pa = require("pyarrow", feature="columnar span data", extra="parquet")
     resources: dict[int, str] = {}
     return pa.Table.from_pylist([_row(item, resources) for item in items], schema())

@@ -36,7 +36,7 @@ from .otlp import HAS_IS_REMOTE, IS_REMOTE
 from .writing import attributes_as_json, value_as_json
 
 _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
-"""Matches the start of an OTLP/JSON line. This module doesn't parse OTLP/JSON lines."""
+"""Matches the start of an OTLP/JSON line. This module doesn't parse these lines."""
 _MOST_BYTES = 512 * 2**20
 """Maximum bytes of a JSON document on several lines. A larger document is truncated, so it can't be parsed."""
 _FIRST_LINE = 4_096
@@ -49,7 +49,7 @@ Numbered = tuple[int, bytes]
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield a file's lines as OTLP/JSON. Convert documents in other known formats, including documents on several lines."""
+    """Yield a file's lines. Convert documents in known formats, including documents on several lines, to OTLP/JSON."""
     for number, read in _documents(lines):
         if _says_otlp(read):
             yield number, read
@@ -194,7 +194,7 @@ def _hex(value: Any, digits: int) -> str | None:
 
 
 def _nanoseconds(value: Any) -> str | None:
-    """Return a time as nanoseconds since 1970, or None if the time is invalid.
+    """Return a time as nanoseconds since 1970, or None for a value in an unknown format.
 
     The time can be ISO 8601 text, a pair of seconds and nanoseconds, or a number in a guessed unit (from seconds to nanoseconds).
     """
@@ -476,7 +476,7 @@ def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested attributes to one key per simple value, such as ``llm.input_messages.0.message.role``.
+    """Flatten objects, and lists that contain objects, to keys such as ``llm.input_messages.0.message.role``.
 
     The object ``metadata`` isn't flattened, but becomes JSON text.
     """

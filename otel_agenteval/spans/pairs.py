@@ -40,7 +40,7 @@ _known_keys: dict[bytes, str] = {}
 
 
 def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
-    """Return (attributes in order, keys whose values are still :class:`Unread`). The last value of a repeated key wins.
+    """Return (attributes in order, keys whose values might still be :class:`Unread`). The last value of a repeated key wins.
     Raises DecodeError or UnicodeDecodeError for invalid bytes.
     """
     found: dict[str, Any] = {}

@@ -90,7 +90,7 @@ def scope_of(span: Any) -> str:
 
 
 def from_sdk(span: Any) -> SpanRecord:
-    """Convert an SDK span, which can still be open, to a record whose attributes and events contain only JSON types."""
+    """Convert an SDK span, which can still be open, to a record whose attributes and events contain only JSON types and tuples."""
     record = _record_of(span)
     clean(record)
     return record

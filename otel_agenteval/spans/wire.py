@@ -72,7 +72,7 @@ class WireSpan:
     def record(self) -> SpanRecord:
         """Return the span's record. The first call parses the span.
 
-        If protobuf rejects the span even after a repair, the record has only IDs and is marked as truncated.
+        If protobuf rejects the span even after a repair, the record lacks attributes and is marked as truncated.
         """
         if (record := self._record) is None:
             record = self._record = self.origin.read(self)
