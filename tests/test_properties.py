@@ -118,6 +118,11 @@ def test_any_text_is_json_or_stays_text(text):
     loads_cut(text)
 
 
+@pytest.mark.parametrize("text", ['"Yes," she said.', "[1] says so, [2] doesn't.", '{"a": 1} is an object.', '"a" and "b"'])
+def test_text_that_begins_with_json_stays_text(text):
+    assert loads_or_text(text) == (text, False)
+
+
 @pytest.mark.parametrize("number", [10**400, -(10**400), math.inf, math.nan])
 def test_numbers_past_a_double_are_written_as_null(number):
     assert loads(dumps({"a": [number, 2**70]})) == {"a": [None, float(2**70)]}

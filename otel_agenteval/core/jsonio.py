@@ -133,11 +133,15 @@ def loads_or_text(text: str) -> tuple[Any, bool]:
     except ValueError:
         pass
     text = well_formed(text)
-    if text[:1] in '[{"':
-        repaired = loads_cut(text)
-        if repaired is not None:
-            return repaired, True
-    return text, False
+    repaired = loads_cut(text) if text[:1] in '[{"' and not _goes_on_after_json(text) else None
+    return (text, False) if repaired is None else (repaired, True)
+
+
+def _goes_on_after_json(text: str) -> bool:
+    try:
+        return json.JSONDecoder().raw_decode(text)[1] < len(text.rstrip())
+    except (ValueError, RecursionError):
+        return False
 
 
 def loads_cut(text: str) -> Any:
