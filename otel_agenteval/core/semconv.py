@@ -129,11 +129,13 @@ ESTIMATE_MEAN = "agenteval.estimate.mean"
 ESTIMATE_LOW = "agenteval.estimate.ci_low"
 ESTIMATE_HIGH = "agenteval.estimate.ci_high"
 ESTIMATE_N = "agenteval.estimate.n_eff"
-ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
-"""Names of estimates for all turns, based on the judged turns."""
 ESTIMATE_PASSES = "agenteval.estimate.pass_rate"
 ESTIMATE_PASSES_LOW = "agenteval.estimate.pass_rate.ci_low"
 ESTIMATE_PASSES_HIGH = "agenteval.estimate.pass_rate.ci_high"
+ESTIMATES = (
+    ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N, ESTIMATE_PASSES, ESTIMATE_PASSES_LOW, ESTIMATE_PASSES_HIGH,
+)  # fmt: skip
+"""Names of estimates for all turns, based on the judged turns."""
 CHANGE_TIME = "agenteval.change.timestamp"
 CHANGE_SIZE = "agenteval.change.size"
 LOAD_LEVEL = "agenteval.load_level"

@@ -23,6 +23,8 @@ from .semconv import (
     ESTIMATE_LOW,
     ESTIMATE_MEAN,
     ESTIMATE_N,
+    ESTIMATE_PASSES,
+    ESTIMATE_PASSES_LOW,
     ESTIMATES,
     INSTRUMENTS,
     OTHER,
@@ -495,23 +497,23 @@ def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
     """Combine estimates, weighted by effective sample size. The squares of the weighted half-widths are added."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
     """Pairs by label set, one per member: effective sample size, and mean (for an interval's end: its distance from the mean)."""
+    name_of_mean = ESTIMATE_PASSES if name.startswith(ESTIMATE_PASSES) else ESTIMATE_MEAN
     for member in members:
-        wanted = member.read(name).values
-        means = member.read(ESTIMATE_MEAN).values
-        for key, turns in member.read(ESTIMATE_N).values.items():
-            if turns > 0 and key in wanted and key in means:
-                of_mean = name in (ESTIMATE_MEAN, ESTIMATE_N)
-                parts.setdefault(key, []).append((turns, means[key] if of_mean else wanted[key] - means[key]))
+        wanted, means, sizes = (member.read(one).values for one in (name, name_of_mean, ESTIMATE_N))
+        for key, value in wanted.items():
+            if (turns := sizes.get(key[:3], 0.0)) > 0 and key in means:
+                of_mean = name in (name_of_mean, ESTIMATE_N)
+                parts.setdefault(key, []).append((turns, means[key] if of_mean else value - means[key]))
     instrument = members[0].read(name).instrument
-    if name in (ESTIMATE_MEAN, ESTIMATE_N):
+    if name in (name_of_mean, ESTIMATE_N):
         whole = {key: math.fsum(turns for turns, _ in some) for key, some in parts.items()}
         if name == ESTIMATE_N:
             return Family(instrument, whole, {})
         return Family(
             instrument, {key: math.fsum(turns * mean for turns, mean in some) / whole[key] for key, some in parts.items()}, {}
         )
-    middle = _merged_estimate(ESTIMATE_MEAN, members).values
-    sign = -1 if name == ESTIMATE_LOW else 1
+    middle = _merged_estimate(name_of_mean, members).values
+    sign = -1 if name in (ESTIMATE_LOW, ESTIMATE_PASSES_LOW) else 1
     half = {
         key: math.hypot(*(turns * distance for turns, distance in some)) / math.fsum(turns for turns, _ in some)
         for key, some in parts.items()

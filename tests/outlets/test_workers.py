@@ -353,26 +353,32 @@ def test_a_folder_that_cannot_be_had_is_said_once(tmp_path: Path) -> None:
     assert sample(page, 'agenteval_emit_errors_total{outlet="prometheus",reason="workers_apart"}') == 1
 
 
+def labels_of(name: str) -> tuple[str, ...]:
+    return ("m", "a", "1h", "raw") if name.startswith(semconv.ESTIMATE_PASSES) else ("m", "a", "1h")
+
+
 def estimates(**found: float) -> Any:
     instruments = {one.name: one for one in semconv.INSTRUMENTS}
 
     class Fixed:
         def read(self, name: str) -> Family:
             value = found.get(name.rpartition(".")[2])
-            return Family(instruments[name], {} if value is None else {("m", "a", "1h"): value}, {})
+            return Family(instruments[name], {} if value is None else {labels_of(name): value}, {})
 
     return Fixed()
 
 
 def test_estimates_of_two_workers_are_weighted_and_not_added() -> None:
     members = [
-        estimates(mean=0.8, ci_low=0.7, ci_high=0.9, n_eff=100.0),
-        estimates(mean=0.4, ci_low=0.2, ci_high=0.6, n_eff=25.0),
+        estimates(mean=0.8, ci_low=0.7, ci_high=0.9, n_eff=100.0, pass_rate=0.9),
+        estimates(mean=0.4, ci_low=0.2, ci_high=0.6, n_eff=25.0, pass_rate=0.5),
         estimates(),
     ]
-    found = {name: merged(name, members).values[("m", "a", "1h")] for name in semconv.ESTIMATES}
+    found = {name: merged(name, members).values[labels_of(name)] for name in semconv.ESTIMATES}
     assert found[semconv.ESTIMATE_N] == 125
     assert found[semconv.ESTIMATE_MEAN] == pytest.approx(0.72)
+    assert found[semconv.ESTIMATE_PASSES] == pytest.approx(0.82)
+    assert found[semconv.ESTIMATE_PASSES_LOW] == pytest.approx(0.82 - (20.0**2 + 7.5**2) ** 0.5 / 125)
     half = (10.0**2 + 5.0**2) ** 0.5 / 125
     assert found[semconv.ESTIMATE_LOW] == pytest.approx(0.72 - half)
     assert found[semconv.ESTIMATE_HIGH] == pytest.approx(0.72 + half)
