@@ -167,7 +167,7 @@ def normal(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     scheme = scheme.replace("valkeys", "rediss").replace("valkey", "redis")
     if scheme not in SCHEMES or not separator or not rest:
-        raise ConfigError(f"judge.queue.url: must start with one of {', '.join(f'{s}://' for s in SCHEMES)}")
+        raise ConfigError(f"judge.queue.url: must be {', '.join(f'{s}://' for s in SCHEMES)} (or valkey) and a server")
     if scheme.endswith("+sentinel") and not urlsplit(f"{scheme}://{rest}").path.strip("/"):
         raise ConfigError("judge.queue.url: must end with the name of a master. Example: redis+sentinel://host:26379/NAME")
     return f"{scheme}://{rest}"
