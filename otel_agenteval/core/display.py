@@ -22,7 +22,7 @@ LINES = "\n\t"  # characters to keep in multi-line text
 
 
 def escaped(text: str, keep: str = "") -> str:
-    r"""Escape control and invisible characters and line ends as in JSON, except ``keep`` and joiners in words and emoji."""
+    r"""Escape control characters, line ends, and most invisible characters as in JSON. Keep ``keep`` and joiners in words and emoji."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else json.dumps(found[0])[1:-1], text)
 
 

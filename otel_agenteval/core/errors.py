@@ -17,7 +17,7 @@ class ConfigError(AgentEvalError):
 
 
 class MissingExtra(ConfigError):
-    """Error for an optional package that isn't installed. The message contains the ``pip install`` command."""
+    """Error for an optional package that can't be imported. The message contains the ``pip install`` command."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} requires the extra [{extra}]: pip install 'otel-agenteval[{extra}]'")

@@ -1,7 +1,7 @@
 """Readers: functions that parse reference data from datasets, ``expect()``, and applications.
 
-``READERS`` maps turn fields to readers. A reader accepts this package's format and other tools' formats, and always returns this
-package's format. For example, an edge ``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``.
+``READERS`` maps turn fields to readers. A reader accepts this package's format and other tools' formats, and returns this package's
+format. For example, an edge ``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``.
 """
 
 from __future__ import annotations
@@ -234,4 +234,3 @@ READERS: Mapping[str, Reader] = {
     "agents": _roles, "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session,
     "privacy": _privacy, "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip
-"""Mapping from turn field to reader. A reader returns values in this package's format unchanged."""

@@ -1,6 +1,6 @@
 """Detectors' findings: type, severity, and position in the turn.
 
-A score lists its findings in ``detail["findings"]``. Findings contain only positions and short or masked texts, so they can be
+A score lists its findings in ``detail["findings"]``. Findings contain positions and short or masked texts, so they can be
 stored without the turn's content. :func:`evidence` adds the original text from the turn.
 """
 
@@ -16,7 +16,7 @@ Severity = Literal["info", "warning", "critical"]
 SEVERITIES: Sequence[Severity] = get_args(Severity)
 """Severities, least urgent first. ``info`` findings are only counted. ``critical`` requires a person's immediate action."""
 LISTED = 10
-"""Maximum number of findings listed in a score's detail. The detail's ``count`` includes all findings."""
+"""Maximum number of findings listed in a score's detail. The detail's ``count`` usually includes all findings."""
 _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400

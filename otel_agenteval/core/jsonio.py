@@ -127,7 +127,7 @@ def loads_lenient(text: str | bytes) -> Any:
 
 
 def loads_or_text(text: str) -> tuple[Any, bool]:
-    """Return ``(value, False)`` for JSON, ``(readable part, True)`` for truncated JSON, and ``(text, False)`` for other text."""
+    """Return ``(value, False)`` for JSON and ``(text, False)`` for other text. If JSON is cut, return ``(readable part, True)``."""
     try:
         return loads(text), False
     except ValueError:
@@ -195,7 +195,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text: a string unchanged, None as ``""``, a date, decimal, or UUID as text, and other values as JSON."""
+    """Return a value as text: a string unchanged, None as ``""``, other values as JSON, but without quotes around a JSON string."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -205,5 +205,5 @@ def text_of(value: Any) -> str:
 
 
 def rendered(value: Any) -> str:
-    """Return a configured value as text. A whole number has the same text in each type: ``5.0`` → ``5``."""
+    """Return a configured value as text. A whole float has the same text as an integer: ``5.0`` → ``5``."""
     return text_of(int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -29,7 +29,7 @@ def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "
 
 
 def python_value(text: str) -> Any:
-    """Parse JSON, or a list or dict as Python prints it. Return other text unchanged."""
+    """Parse JSON, or a Python literal that begins with a bracket or brace. Return other text unchanged."""
     for read in (jsonio.loads, python_literal) if text.lstrip()[:1] in ("{", "[") else (jsonio.loads,):
         try:
             return read(text)
@@ -71,7 +71,7 @@ _FAILURES = 20
 
 
 def java_value(text: str) -> Any:
-    """Parse the output of Java's ``toString``: ``Tool{id=7}`` → ``{"java_class": "Tool", "id": 7}``. Return None for other text."""
+    """Parse fields printed by Java's ``toString``: ``Tool{id=7}`` → ``{"java_class": "Tool", "id": 7}``. For other text, return None."""
     if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST_JAVA or _START.match(text) is None:
         return None
     try:

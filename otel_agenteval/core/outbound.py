@@ -47,7 +47,7 @@ def answer_of(
     client: httpx.Client, method: str, url: str, *, seconds: float, most: int, **request: Any
 ) -> tuple[httpx.Response, bytes]:
     """Send a request, and return the response and up to ``most`` bytes of its body. ``seconds`` limits the complete request.
-    Further arguments are passed to ``httpx.Client.stream``. If the request fails, raise an ``httpx.HTTPError``.
+    Further arguments are passed to ``httpx.Client.stream``. If a request to a valid URL fails, raise an ``httpx.HTTPError``.
     """
     with (
         bounded_by(Deadline(SYSTEM_CLOCK, SYSTEM_CLOCK.monotonic() + seconds)),

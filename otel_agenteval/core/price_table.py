@@ -75,7 +75,7 @@ class Prices(NamedTuple):
 def cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> Decimal | None:
-    """Return a call's cost in USD, or None for an unknown model or impossible token counts. See :func:`.prices.table_cost`."""
+    """Return a call's cost in USD, or None if the cost can't be computed. See :func:`.prices.table_cost`."""
     found = _prices(model, provider, base_url)
     if found is None:
         return None

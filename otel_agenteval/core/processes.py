@@ -36,7 +36,7 @@ def jobs_of(text: str | None) -> int:
 
 
 class Processes:
-    """Process pool for functions with picklable arguments and results. If ``jobs`` is 1, functions run in the current process.
+    """Process pool for functions with picklable arguments and results. A single job or item runs in the current process.
     Processes are spawned, because forked processes would inherit locks and connections.
     """
 

@@ -92,11 +92,11 @@ class Score:
         metric: canonical name: ``code_…``, ``embed_…``, or ``llm_…``.
         value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
         passed: True if the value meets the threshold. Boolean and some other metrics set ``passed`` directly.
-            ``None`` if the metric neither passes nor fails turns.
+            ``None`` if ``status`` isn't ``ok``, or if the metric neither passes nor fails turns.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``), or ``error`` (see ``error_type``).
         label: low-cardinality word for the result. If the metric returns no label but ``passed`` is known, ``pass`` or ``fail``
             (for a neutral detector, ``yes`` or ``no``).
-        explanation: one sentence for people. The sentence can quote the turn's content.
+        explanation: short text for people. It can quote the turn's content.
         detail: data behind the value. ``detail["vacuous"]`` is true if a perfect value only means "nothing to evaluate".
         also: companion results by name, each a Score.
         kind: ``code`` if the value was computed, ``embed`` if it comes from an embedder, or ``llm`` if it comes from a judge.
@@ -312,7 +312,7 @@ class Score:
         """Parse the output of :meth:`to_dict`. Absent keys get their defaults, but ``metric`` is required.
 
         Raises:
-            ConfigError: If a key is unknown or has a value that isn't allowed.
+            ConfigError: If a key is unknown, or ``metric``, ``value``, ``passed``, or a choice such as ``status`` is invalid.
         """
         fields = dict(data)
         for key in fields:

@@ -57,7 +57,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     Dictionary keys become text, and text becomes well-formed. Valid values and :class:`.Later` values are returned unchanged.
 
     - Bytes become base64, integers over 64 bits become floats, and sets become lists, sorted as text.
-    - Decimals and NumPy or pandas values become numbers or lists. Dates, UUIDs, and other objects become text.
+    - Decimals and numeric NumPy or pandas values become numbers or lists. Dates, UUIDs, and other objects become text.
     - Non-finite or huge numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion fails become None.
     """
     kind = value.__class__
