@@ -226,7 +226,7 @@ class Corrected:
 
 
 def corrected(raw: Estimate, confusion: Confusion) -> dict[Method, Estimate]:
-    """Return the uncorrected pass rate (``raw``) and, if the labels allow it, two corrected pass rates.
+    """Return the uncorrected pass rate (``raw``) and, if the labels allow it, one or two corrected pass rates.
 
     ``rogan_gladen`` corrects for the judge's error rates. ``ppi`` (prediction-powered inference) adds the mean difference between
     human and judge verdicts. Both methods require labels of randomly chosen turns.

@@ -302,7 +302,7 @@ class Series:
 
     @classmethod
     def of_state(cls, options: DetectorOptions, state: Mapping[str, Any]) -> Series:
-        """Restore a series from the output of :meth:`state`. For an invalid state, raise LookupError, TypeError, or ValueError."""
+        """Restore a series from the output of :meth:`state`. For an invalid state, raise an error."""
         found = cls(options, bounded=bool(state["bounded"]))
         found._usual = Moments(*map(float, state["usual"]))
         found._ranks = array("d", state["ranks"])

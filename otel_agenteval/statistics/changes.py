@@ -151,7 +151,7 @@ class Changes:
         for metric, agent, tenant, known in state:
             try:
                 series = Series.of_state(self._options, known)
-            except (LookupError, TypeError, ValueError):
+            except (LookupError, TypeError, ValueError, ArithmeticError):
                 continue
             with self._lock:
                 key = _Key(str(metric), str(agent), None if tenant is None else str(tenant))

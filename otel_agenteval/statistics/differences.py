@@ -105,7 +105,7 @@ def find_differences(
     """Find facts, and pairs of facts, that are more frequent among bad turns than among other turns.
 
     Args:
-        turns: the attributes of each turn. In a collection of names, each name is a fact. Numbers become ranges (``> 12``).
+        turns: the attributes of each turn. In a collection of names, each name is a fact. Many different numbers become ranges (``> 12``).
         bad: True for each bad turn.
         weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
         draws: the sampling unit of each turn, such as its conversation. By default, each turn is a unit.

@@ -246,7 +246,7 @@ class Compared(NamedTuple):
 
 
 def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tuple[list[Compared], list[str]]:
-    """Compare two groups' metrics. Also return the metrics that only one group has."""
+    """Compare two groups' metrics. Also return the metrics that can't be compared."""
     sides: dict[tuple[str, Measure], dict[str, Side]] = {}
     for one in values:
         case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of an input, not a case ID

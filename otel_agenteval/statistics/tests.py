@@ -64,7 +64,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: bool) -> tuple[float, Interval]:
-    """Return the p-value and interval for paired differences. Rates get McNemar's test, and other values get a sign-flip test."""
+    """Return the p-value and interval for paired differences. Rates of 0 and 1 get McNemar's test, other values a sign-flip test."""
     pairs = list(zip(before, after, strict=True))
     if is_rate and {*before, *after} <= {0.0, 1.0}:
         both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
