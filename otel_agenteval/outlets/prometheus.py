@@ -44,7 +44,7 @@ _log, _app_log = logging.getLogger(__name__), logging.getLogger("otel_agenteval"
 class PrometheusOutlet(Outlet):
     """Outlet that exports an engine's metrics through a Prometheus registry or a separate port.
 
-    If several engines in one process share a registry, their values are added. If the application already uses a metric's name, the
+    If several engines in one process share a registry, their values are combined. If the application already uses a metric's name, the
     outlet omits that metric, logs a warning, and counts ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the
     port can't be opened, the outlet logs a warning and counts ``reason="port_in_use"`` or, for other causes, ``"bind_failed"``.
 

@@ -201,7 +201,7 @@ open_writer = PostgresDatabase
 
 
 def open_reader(address: str) -> Connection:
-    """Open a score store for reading. If the store is unreadable or has another version, raise StoreError."""
+    """Open a score store for reading. If it is unreadable or has another version, raise StoreError. Without psycopg: MissingExtra."""
     shown = without_password(address)
     db = None
     try:

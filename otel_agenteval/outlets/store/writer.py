@@ -201,7 +201,7 @@ class ScoreStore:
         return not gone
 
     def forget(self, column: Literal["conversation_id", "user_id"], value: str, tenant: str | None = None) -> int:
-        """Delete all turns of a conversation or user, with all related rows. If ``tenant`` is set, delete only this tenant's turns.
+        """Delete all turns of a conversation or user, with their scores and judge calls. If ``tenant`` is set, delete only this tenant's turns.
         Return the number of deleted turns. SQLite overwrites the deleted bytes.
         """
         where, count = Where(self._sql.syntax), 0
