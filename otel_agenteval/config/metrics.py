@@ -60,7 +60,7 @@ class CascadeOptions(_AsGiven):
     """Condition on the cheaper metric's score. If the condition holds, the turn is judged. Otherwise, the sampling rate decides."""
 
 
-_RULE_OF_QUOTA = "must be a positive whole number, or null"
+_RULE_OF_QUOTA = "must be a positive whole number up to 1,000,000, or null"
 Quota = Annotated[int, Before(lambda value: whole_number(value, 1, 10**6, _RULE_OF_QUOTA))]
 
 
