@@ -263,7 +263,7 @@ class Lane:
         return not is_behind
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
-        """Return the result of ``work``. After ``seconds`` (at least 0.2), raise a TimeoutError, and drop unstarted work."""
+        """Return the result of ``work``. After ``seconds`` (at least 0.2), raise a TimeoutError, and drop ``work`` if unstarted."""
         call = _LaneCall(work, 0)
         self._put(call)
         try:

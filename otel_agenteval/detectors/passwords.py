@@ -64,7 +64,7 @@ def _is_sample(text: str, before: int, start: int) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Shorten a range to exclude Markdown, closing punctuation, and text in another script at its end."""
+    """Shorten a range: drop Markdown at both ends, closing punctuation, and everything from the first non-Latin character."""
     while end > start and (
         text[end - 1] in "*_`.:?!…" and not (text[end - 1] == "!" and end < len(text) and text[end] not in " \n")
     ):

@@ -120,7 +120,7 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the user's words from a crew input such as ``question``, the only crew input, or the main task, or None."""
+    """Return the user's words or None. Sources, in order: a crew input such as ``question``, a single crew input, the main task."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)

@@ -160,7 +160,7 @@ class Engine:
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then score turns on this thread (the main thread). Each turn may use ``turn.max_work`` CPU seconds."""
+        """Call ``start``, then score turns on this thread, the main thread. Limit each turn to ``turn.max_work`` CPU seconds."""
         with borrowed():
             self._watchdog.start()
             try:

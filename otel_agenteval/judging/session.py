@@ -271,7 +271,7 @@ class Exhausted(Answers):
     """Judge that rejects all calls, because the job's attempts are exhausted. Also used as an embedder."""
 
     def answer(self, *_: object) -> Any:
-        raise JudgeError("no attempt succeeded (judge.attempts)", "attempts_exhausted")
+        raise JudgeError("all attempts failed. To allow more, raise judge.attempts", "attempts_exhausted")
 
     embed = answer
 

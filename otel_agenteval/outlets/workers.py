@@ -4,8 +4,8 @@ Each worker writes its counts to a file, at most once a second and at each flush
 contains the total counts of all ended workers, so that counters never decrease. Gauges of ended workers are dropped.
 
 The files are in a private folder that all processes of the program share (see :mod:`..core.lineage`). A single-process program
-doesn't write files. If ``PROMETHEUS_MULTIPROC_DIR`` is set, every process writes files to that folder, also in the format of
-``prometheus_client``, and all processes that use the folder count as one program.
+doesn't write files. If ``PROMETHEUS_MULTIPROC_DIR`` is set, every process writes its files to that folder, and also writes the
+counts there in the format of ``prometheus_client``. All processes that use the folder count as one program.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Workers:
                 _replace(folder / f"{self.view}.held", self._this.name)
 
     def _is_one_of_many(self) -> bool:
-        """Return True if this process shares metrics with others. Until then, look for other processes at most once a second."""
+        """Return True if this process shares metrics with others. Until it does, check for a child's folder once a second."""
         if self._faulty:
             return False
         if not self._many:

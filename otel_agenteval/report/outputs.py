@@ -84,7 +84,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """File that keeps its old content until the first write, because a run without input writes nothing."""
+    """File that keeps its old content until the first write, so that a run without input doesn't erase it."""
 
     _begun = False
 
@@ -132,7 +132,7 @@ class RunOutput:
             self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Write the report or, for ``table``, the summary and comparison. If ``jsonl`` has no scores, empty the file."""
+        """Write the report or, for ``table``, the summary and comparison. For ``jsonl`` without scores, empty the output file."""
         if self.needs_run:
             self._out.write(_DOCUMENTS[self._form](report))
         elif self._form == "jsonl":

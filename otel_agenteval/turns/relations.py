@@ -51,8 +51,8 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, concurrent: bool) -> list[SpanGroup]:
     """Return the model calls in other traces that an agent run made. These are calls during the run for which :func:`agree` doesn't
-    return False. If another run is ``concurrent``, return only calls for which :func:`agree` returns True. If there aren't any,
-    return the first call, but only if the run has neither a user ID nor a conversation ID.
+    return False. If another run is ``concurrent``, return only calls for which :func:`agree` returns True. If no call
+    qualifies, return the first call for which it returns None, or nothing if the run has a user ID or a conversation ID.
     """
     found = [
         (call, agrees)

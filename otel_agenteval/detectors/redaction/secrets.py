@@ -187,7 +187,7 @@ def _tokens(text: str) -> Iterator[Span]:
 
 
 def _joined_body(text: str, start: int, search: _TokenSearch) -> tuple[str, int] | None:
-    """Return a token's body, joined across line breaks, and its end. Return None if the body is missing or has ordinary words."""
+    """Return a token's body, joined across lines, and its end, or None if the body is missing or only ordinary words complete it."""
     token, found = search.token, search.body.match(text, start)
     if found is None:
         return None
