@@ -161,7 +161,7 @@ def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
 
 DURATION = "a duration"
 SIZE = "a size of at least 1 byte"
-COUNT = "a positive whole number up to 10¹²"
+COUNT = "an integer from 1 to 10¹²"
 SWITCH = "true or false"
 LOG_EVENTS = "auto, all, notable, or off (true means all, false means off)"
 LISTEN = "HOST:PORT"

@@ -234,7 +234,7 @@ DurationOrAuto = Annotated[
 ]
 Size = Annotated[int, Before(size), Kind("size", size_text)]
 Count = Annotated[
-    int, Before(lambda value: whole_number(value, 1, 10**12, "must be a positive whole number up to 10¹²")), Kind("positive whole number")
+    int, Before(lambda value: whole_number(value, 1, 10**12, "must be an integer from 1 to 10¹²")), Kind("positive whole number")
 ]
 _share = valid("must be a share from 0 to 1", lambda value: n if (n := finite_number(value)) is not None and n <= 1 else None)
 Share = Annotated[float, Before(_share), Kind("share from 0 to 1")]

@@ -12,7 +12,6 @@ T = TypeVar("T")
 
 @contextmanager
 def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Set a context variable during the ``with`` block."""
     token = variable.set(value)
     try:
         yield

@@ -29,7 +29,6 @@ class Step(enum.IntEnum):
     OUTLETS = 2
     """Outlets discard the parent's records and read the engine's new instance ID."""
     THREADS = 3
-    """The child starts its own threads."""
 
 
 _handlers: list[tuple[Step, Callable[[], object], Callable[[], object], Callable[[], object]]] = []

@@ -310,7 +310,6 @@ class Turn:
     supersedes: str | None
     error: ErrorInfo | None
     input: str | None
-    """The user's message."""
     output: str | None
     """The answer that the user received. ``""`` if the agent returned no text."""
     system: str | None
