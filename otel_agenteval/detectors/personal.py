@@ -1,6 +1,6 @@
 """Find personal data that an answer contains, but no given text does, for ``code_pii_leakage``.
 
-A cheap pre-check rules out most texts. Then search each decoded form of the other texts for candidates, and rate each one.
+A cheap pre-check rules out most texts. The module searches each decoded form of the others, and assigns candidates a confidence.
 Candidates that a given text contains, even in another spelling, are dropped.
 """
 

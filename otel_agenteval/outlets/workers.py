@@ -150,7 +150,7 @@ class Workers:
                 _replace(folder / f"{self.view}.held", self._this.name)
 
     def _is_one_of_many(self) -> bool:
-        """Return True if this process shares metrics with others. Until it does, check for a child's folder once a second."""
+        """Return True if this process shares metrics. Until it does, look for a child process's folder at most once a second."""
         if self._faulty:
             return False
         if not self._many:
