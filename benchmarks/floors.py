@@ -174,7 +174,7 @@ def tables(found: Runs) -> dict[str, str]:
 
     f = us("agent", "without")
     own = [
-        ("Lower bound on the agent's thread", "µs per turn", "× F"),
+        ("Work on the agent's thread", "µs per turn", "× F"),
         *((what, f"{value:.1f}", f"{value / f:.3f}") for what, value in (
             ("a span processor that does nothing (the SDK calls `on_start`, `_on_ending`, and `on_end`)", us("agent", "noop") - f),
             ("a span processor that only tracks the end and size of turns", us("agent", "least") - f),

@@ -217,7 +217,7 @@ def code_tool_success(
 
     - an object with ``isError: true``
     - an object that only describes a failure, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``
-    - GraphQL ``errors`` with null ``data``. If ``data`` is missing, an error must have ``locations`` or ``extensions``
+    - GraphQL ``errors`` with null ``data``, or without ``data`` if an error has ``locations`` or ``extensions``
     - text such as ``Error: …``
 
     A turn passes if the value is at least 0.7. It also passes if the agent repaired every failure with a later, successful call

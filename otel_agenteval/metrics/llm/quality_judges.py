@@ -106,7 +106,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 
 @metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("trusys:g-eval",))
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
-    """Rate how well the answer meets your criteria, with evaluation steps (G-Eval).
+    """Use evaluation steps (G-Eval) to rate how well the answer meets your criteria.
 
     The metric makes two judge calls for each criterion. The first call derives evaluation steps. The second call follows the steps
     and returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If you set ``steps``, the first call is

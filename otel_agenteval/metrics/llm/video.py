@@ -183,7 +183,7 @@ def llm_video_g_eval(
     num_frames: Frames = 8,
     sampling: Sampling = "even",
 ) -> Result:
-    """Rate how well a video meets your criteria, with evaluation steps (G-Eval).
+    """Use evaluation steps (G-Eval) to rate how well a video meets your criteria.
 
     For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call follows the steps
     and returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If the turn's input is known, the judge
