@@ -199,6 +199,7 @@ MAY_BE_SECRET = (
         ("outlets.webhook.about", ["passed"], "a list of gates, critical, failed"),
         ("outlets.webhook.floors", {"code_cost": "low"}, "a mapping of metrics to numbers"),
         ("outlets.webhook.floors", {"code_cost": True}, "a mapping of metrics to numbers"),
+        *[("outlets.webhook", {"url": "http://x", "link": one}, "link: only") for one in ("{a}", "{turn_id.a}", "{turn_id[a]}")],
         ("outlets.webhook.headers", [], "a mapping of header names to strings"),
         *[(f"{section}.headers", [], "a mapping of header names to strings") for section in ("judge", "embedder")],
         ("references.accept_from", "everything", "a list of span attributes"),

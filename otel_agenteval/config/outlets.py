@@ -141,7 +141,7 @@ class WebhookOptions(Section):
         if self.link is not None:
             try:
                 self.link.format(trace_id="", span_id="", turn_id="")
-            except (KeyError, IndexError, ValueError):
+            except (AttributeError, LookupError, TypeError, ValueError):
                 raise ValueError("link: only {trace_id}, {span_id}, and {turn_id} are allowed in braces") from None
 
 

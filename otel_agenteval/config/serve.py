@@ -22,7 +22,7 @@ def _labels(value: Any) -> dict[str, str]:
         clash = next((key for key in value if key.startswith(("agenteval.", "gen_ai."))), None)
         if clash is None:
             return {key.strip(): str(label).lower() if label.__class__ is bool else str(label) for key, label in value.items()}
-    raise ValueError("must be a mapping of names to simple values, without names that start with agenteval. or gen_ai.")
+    raise ValueError("must be a mapping of names to simple values. Names must not start with 'agenteval.' or 'gen_ai.'")
 
 
 class QuotaOptions(Section):

@@ -70,7 +70,7 @@ def spans(count: int, trace: int = 1) -> bytes:
         ([{**A, "name": "a:b"}], "serve.tenants[0].name"),
         ([{**A, "quotas": {"spans": 1}}], "serve.tenants[0].quotas.spans"),
         ([{**A, "quotas": {"spans_per_second": 0}}], "serve.tenants[0].quotas.spans_per_second"),
-        ([{**A, "labels": {"gen_ai.agent.name": "x"}}], "serve.tenants[0].labels"),
+        ([{**A, "labels": {"gen_ai.agent.name": "x"}}], "}. Names must not start with 'agenteval.' or 'gen_ai.'"),
         ([A, {**B, "name": "a"}], "tenants[0] and tenants[1] have the same name"),
         ([A, {**B, "token": "token-a"}], "have the same token"),
         ([{**A, "token": "of-the-api"}], "tenant 'a'"),
