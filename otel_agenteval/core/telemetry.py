@@ -495,30 +495,30 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
     """Combine estimates, weighted by effective sample size. The squares of the weighted half-widths are added."""
-    parts: dict[Labels, list[tuple[float, float]]] = {}
-    """Pairs by label set, one per member: effective sample size, and mean (for an interval's end: its distance from the mean)."""
     name_of_mean = ESTIMATE_PASSES if name.startswith(ESTIMATE_PASSES) else ESTIMATE_MEAN
+    parts = _parts_of_estimate(name, name_of_mean, members)
+    instrument = members[0].read(name).instrument
+    whole = {key: math.fsum(turns for turns, _ in some) for key, some in parts.items()}
+    if name == ESTIMATE_N:
+        return Family(instrument, whole, {})
+    if name == name_of_mean:
+        return Family(instrument, {key: math.fsum(map(math.prod, some)) / whole[key] for key, some in parts.items()}, {})
+    middle = _merged_estimate(name_of_mean, members).values
+    sign = -1 if name in (ESTIMATE_LOW, ESTIMATE_PASSES_LOW) else 1
+    half = {key: math.hypot(*map(math.prod, some)) / whole[key] for key, some in parts.items()}
+    return Family(instrument, {key: middle[key] + sign * half[key] for key in parts}, {})
+
+
+def _parts_of_estimate(name: str, name_of_mean: str, members: Sequence[Readable]) -> dict[Labels, list[tuple[float, float]]]:
+    """Return one pair per member for each label set: effective sample size, and mean (for an interval's end: its distance from it)."""
+    parts: dict[Labels, list[tuple[float, float]]] = {}
     for member in members:
         wanted, means, sizes = (member.read(one).values for one in (name, name_of_mean, ESTIMATE_N))
         for key, value in wanted.items():
             if (turns := sizes.get(key[:3], 0.0)) > 0 and key in means:
-                of_mean = name in (name_of_mean, ESTIMATE_N)
-                parts.setdefault(key, []).append((turns, means[key] if of_mean else value - means[key]))
-    instrument = members[0].read(name).instrument
-    if name in (name_of_mean, ESTIMATE_N):
-        whole = {key: math.fsum(turns for turns, _ in some) for key, some in parts.items()}
-        if name == ESTIMATE_N:
-            return Family(instrument, whole, {})
-        return Family(
-            instrument, {key: math.fsum(turns * mean for turns, mean in some) / whole[key] for key, some in parts.items()}, {}
-        )
-    middle = _merged_estimate(name_of_mean, members).values
-    sign = -1 if name in (ESTIMATE_LOW, ESTIMATE_PASSES_LOW) else 1
-    half = {
-        key: math.hypot(*(turns * distance for turns, distance in some)) / math.fsum(turns for turns, _ in some)
-        for key, some in parts.items()
-    }
-    return Family(instrument, {key: middle[key] + sign * half[key] for key in parts}, {})
+                distance = means[key] if name in (name_of_mean, ESTIMATE_N) else value - means[key]
+                parts.setdefault(key, []).append((turns, distance))
+    return parts
 
 
 def _sum_of_two(a: Distribution, b: Distribution) -> Distribution:
