@@ -133,7 +133,7 @@ def normal(name: str) -> str:
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """Return the trace ID and span ID (or 0) in a turn ID, trace ID, ``traceparent``, or span context, or raise a ConfigError."""
+    """Return the trace ID and span ID (or 0) in an ID (without tenant), ``traceparent``, or span context, or raise a ConfigError."""
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
         return trace_id, span_id
@@ -149,7 +149,7 @@ def ids_of(turn: Any) -> tuple[int, int]:
 @functools.cache
 def warn_unmatched() -> None:
     _log.warning(
-        "user feedback: no turn found for the given ID, so the feedback isn't linked to a turn. Further cases are only counted in "
+        "user feedback: the given ID doesn't match exactly one turn, so the feedback isn't linked. Further cases are only counted in "
         'agenteval_feedback_total{outcome="unmatched"}. With several workers, see docs/guides/user-feedback.md#several-workers'
     )
 

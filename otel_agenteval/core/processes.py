@@ -54,7 +54,7 @@ class Processes:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield results in order. Compute up to two items per process ahead. If a process is killed, raise an AgentEvalError."""
+        """Yield results in order. Compute up to two items per process ahead. If a process dies, raise an AgentEvalError."""
         source = iter(items)
         first = list(itertools.islice(source, 2))
         if self._pool is None or len(first) < 2:  # one item finishes before a process has started
@@ -70,7 +70,7 @@ class Processes:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise AgentEvalError(
-                "--jobs: a worker process was killed, possibly because memory ran out. Use --jobs 1 to use less memory"
+                "--jobs: a worker process died, possibly because memory ran out. Use --jobs 1 to use less memory"
             ) from None
 
 
