@@ -92,7 +92,7 @@ class Score:
         metric: canonical name: ``code_…``, ``embed_…``, or ``llm_…``.
         value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
         passed: True if the value meets the threshold. Boolean and some other metrics set ``passed`` directly.
-            ``None`` if ``status`` isn't ``ok``, or if the metric neither passes nor fails turns.
+            ``None`` if the metric neither passes nor fails turns, and usually if ``status`` isn't ``ok``.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``), or ``error`` (see ``error_type``).
         label: low-cardinality word for the result. If the metric returns no label but ``passed`` is known, ``pass`` or ``fail``
             (for a neutral detector, ``yes`` or ``no``).
