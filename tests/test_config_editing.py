@@ -91,6 +91,7 @@ def test_several_entries_of_one_metric_are_extended() -> None:
         pytest.param("x: &p {allowed: [a]}\nmetrics:\n  - code_u: *p\n", id="an alias"),
         pytest.param("metrics:\n  - code_u: {allowed: a}\n", id="a text"),
         pytest.param("metrics: []\n", id="an entry that only another source has"),
+        pytest.param("metrics\n", id="a file with only a word"),
     ],
 )
 def test_a_place_that_cannot_be_edited_is_refused_with_the_setting(text: str) -> None:

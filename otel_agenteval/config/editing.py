@@ -73,7 +73,7 @@ def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str
         try:
             new_text = _Edit(text).add(addition)
             is_right = yaml.load(new_text, origin, os.environ)[0] == _expected_data(old_data, addition)
-        except (ConfigError, LookupError, TypeError, pyyaml.YAMLError):
+        except (ConfigError, LookupError, TypeError, ValueError, pyyaml.YAMLError):
             is_right = False
         if not is_right:
             raise ConfigError(f"{origin}: {addition.metric} can't be edited here. Add this setting by hand: {addition}")
