@@ -45,7 +45,7 @@ def for_document(text: str) -> str:
 
 
 def for_label(text: str) -> str:
-    r"""Escape line ends and control characters, which split lines in some scrapers, as ``\u2028``. Keep line feeds and tabs."""
+    r"""Escape control characters and line separators (except line feeds and tabs), at which some scrapers split lines, as ``\uXXXX``."""
     if text.isprintable():
         return text
     return _NOT_IN_LABELS.sub(lambda found: f"\\u{ord(found[0]):04x}", well_formed(text))

@@ -289,7 +289,7 @@ def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[N
 
 
 class Arithmetic:
-    """Results calculated from given numbers and the answer's claims, except unsupported claims (at the positions ``missing``)."""
+    """Results calculated from given numbers and the answer's supported claims. ``missing``: positions of unsupported claims."""
 
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer

@@ -146,8 +146,8 @@ def code_agent_reliability(
     A session's first output can't repeat an earlier output, so this signal doesn't show reliability.
 
     The turn's ``session`` is an object ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
-    coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. Unless listed
-    only in ``inline.metrics``, this metric enables the metrics that compute the signals of live and recorded turns:
+    coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If it is
+    listed outside ``inline.metrics``, this metric enables the metrics that compute the signals of live and recorded turns:
     ``llm_confidence``, ``embed_loop_detection``, ``llm_tool_correctness``, and ``embed_coherence``.
 
     Parameters:
