@@ -63,7 +63,7 @@ def _programs_by_name() -> dict[str, list[_SecretProgram]]:
 _PROGRAM_NAME = lazy(
     lambda: rf"(?<![\w.=-])(?:{'|'.join(map(re.escape, sorted(_programs_by_name(), key=len, reverse=True)))})(?=[\s\"'\\])"
 )
-_COMMAND_LITERALS = (" -", '"-', "'-", " /p", " /rp", "net us", "net.exe us", "mqctl", "sqlplus", "sqlld", "rman ", "pdp", "wpa_")
+_COMMAND_LITERALS = (" -", '"-', "'-", " /p", " /rp", "net us", "net.exe us", "mqctl", "sqlp", "sqlld", "rman tar", "pdp", "wpa_")
 """Texts for a fast pre-check, such as the start of a flag. Commands without any of these texts aren't searched for secrets."""
 _WORD = lazy(
     r"""
